@@ -1,0 +1,114 @@
+"""The canonical recurrence: the closed union `Delta | Window` behind every rule.
+
+Per token and per mapped index (batch, head, ...), with S carrying key axis K and value axis V:
+
+    S' = decay . S                         decay: none, scalar, K-vector, V-vector or constant
+    r  = sum[K](read * (S' or S))          post- or pre-decay read
+    S  = S' + write_key (x) write_value - erase (x) r
+    o  = sum[K](query * S) + skip
+
+Expressions refer to the rule's parameters (`Rule.params` of the `Run` they stand for) only, so a
+consumer substitutes the run's arguments for them.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from attrs import frozen
+
+from gdsl.ir.expr import Expr
+from gdsl.ir.kernel import Kernel, Run
+from gdsl.ir.node import Node, Symbol
+
+
+class DecayKind(Enum):
+    """How the decay multiplies the state."""
+
+    NONE = "none"
+    SCALAR = "scalar"
+    KEY_VECTOR = "key vector"
+    VALUE_VECTOR = "value vector"
+
+
+class ReadWhen(Enum):
+    """Whether the delta read sees the decayed state."""
+
+    POST = "post"
+    PRE = "pre"
+
+
+@frozen
+class Decay(Node):
+    """`factor` multiplies S. `log` is its logarithm, symbolically, when factor = exp(log)."""
+
+    kind: DecayKind
+    factor: Expr | None
+    log: Expr | None
+    constant: bool
+    """The same for every token (does not depend on any per-token parameter)."""
+
+
+@frozen
+class Read(Node):
+    """r = sum[K](vector * S)."""
+
+    vector: Expr
+    when: ReadWhen
+
+
+@frozen
+class RankOne(Node):
+    """An outer product key (x) value added to S."""
+
+    key: Expr
+    value: Expr
+
+
+@frozen
+class Emit(Node):
+    """o = sum[K](query * S) + skip; `after` is False when the emit sees the state before the write."""
+
+    result: Symbol
+    query: Expr
+    skip: Expr | None
+    after: bool
+
+
+@frozen
+class Delta(Node):
+    """A delta-rule recurrence with one read. `write` is None for pure erase, `erase` for none.
+
+    `substeps` names the axis of ordered sub-steps per token (DeltaProduct); the decay applies on
+    sub-step 0, the emit after the last.
+    """
+
+    key_axis: str
+    value_axis: str
+    decay: Decay
+    read: Read | None
+    write: RankOne | None
+    erase: Expr | None
+    emits: tuple[Emit, ...]
+    substeps: str | None = None
+
+
+@frozen
+class Window(Node):
+    """A sliding window of width `axis`: append `value`, then y = sum[W](window * taps) + skip."""
+
+    axis: str
+    value: Expr
+    results: tuple[tuple[Symbol, Expr, Expr | None], ...]
+    """(result, taps, skip) per emitted value."""
+
+
+Canonical = Delta | Window
+
+
+@frozen
+class CanonicalKernel(Node):
+    """A kernel with the canonical form of each of its runs, in body order."""
+
+    kernel: Kernel
+    runs: tuple[tuple[Run, Canonical], ...]

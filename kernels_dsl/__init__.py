@@ -1,0 +1,1 @@
+"""The kernel library: rules, gates, norms and kernels as .gdn files."""
