@@ -29,6 +29,14 @@ class Const(Node):
 
 
 @frozen
+class Size(Node):
+    """The size of an atomic axis as a number: `K` in `K ** -0.5`."""
+
+    axis: str
+    type: Type
+
+
+@frozen
 class Apply(Node):
     """An elementwise operator of `gdsl.ir.operators`; args broadcast by axis name."""
 
@@ -94,4 +102,4 @@ class Unpack(Node):
     type: Type
 
 
-Expr = Ref | Const | Apply | Reduce | Index | Cast | Rename | Shift | Unpack
+Expr = Ref | Const | Size | Apply | Reduce | Index | Cast | Rename | Shift | Unpack

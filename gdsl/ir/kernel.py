@@ -31,13 +31,17 @@ class Input(Node):
 
 @frozen
 class Param(Node):
-    """A trace-time constant: `param scale: float = 1.0`. `kind` is float, int or bool."""
+    """A trace-time constant: `param scale: float = 1.0`. `kind` is float, int or bool.
+
+    A param with the name of an axis gives that axis its size, where shapes leave it open.
+    """
 
     symbol: Symbol
     name: str
     kind: str
     default: float | int | bool | None
     type: Type
+    doc: str = ""
 
 
 @frozen
@@ -85,6 +89,7 @@ class State(Node):
     slots: Slots | None = None
     accepted: Accepted | None = None
     unless: Symbol | None = None
+    doc: str = ""
 
 
 @frozen
@@ -120,7 +125,8 @@ class Run(Node):
 
     Arguments that carry the scan axis are taken token by token, others are the same for all.
     Results carry the scan axis. `states` receives the state after every `every` tokens along
-    `states_axis`; `every` is an int, or the symbol of a param (0 means none).
+    `states_axis` (the scan axis itself for `every 1` without `-> P`; None when the text names no
+    axis, then nothing uses `states`); `every` is an int, or the symbol of a param (0 means none).
     """
 
     rule: Rule
@@ -147,6 +153,7 @@ class Output(Node):
     dims: tuple[Dim, ...]
     value: Expr
     state: str | None = None
+    doc: str = ""
 
 
 @frozen
@@ -189,12 +196,20 @@ class Kernel(Node):
 
 
 @frozen
+class Setting(Node):
+    """`chunk = 64`: one line of a schedule, as written; the span points at it."""
+
+    key: str
+    value: str | int | float | bool
+
+
+@frozen
 class Schedule(Node):
-    """Settings of a `schedule` block: (key, value) as written."""
+    """A `schedule` block. No targets means every target."""
 
     kernel: str
     targets: tuple[str, ...]
-    settings: tuple[tuple[str, str | int | float | bool], ...]
+    settings: tuple[Setting, ...]
 
 
 @frozen
