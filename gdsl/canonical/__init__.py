@@ -1,1 +1,1 @@
-"""TODO."""
+"""Typed recurrence -> canonical form: decay, read, write, emit, found symbolically."""

@@ -67,12 +67,18 @@ class RankOne(Node):
 
 @frozen
 class Emit(Node):
-    """o = sum[K](query * S) + skip; `after` is False when the emit sees the state before the write."""
+    """o = sum[axis](query * S) + skip, with `axis` the key axis of every rule but a few.
+
+    `after` False: S is the state at the start of the token, before its decay (RWKV-6). `axis` is
+    the value axis for a rule whose delta read contracts the other axis (gated Oja). `query` None:
+    the output does not read the state.
+    """
 
     result: Symbol
-    query: Expr
+    query: Expr | None
     skip: Expr | None
     after: bool
+    axis: str
 
 
 @frozen
