@@ -1,4 +1,4 @@
-"""What turns a plan into NKI source text. A protocol and its values; `backends.nki` implements it."""
+"""What turns a plan into NKI text. A protocol and its values; `backends.nki` implements it."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Simulation(Protocol):
 
 
 class Simulator(Protocol):
-    """A numpy machine. Raises GdslError with a diagnostic at the NKI line for what hardware refuses."""
+    """A numpy machine. Raises GdslError at the NKI line for what hardware refuses."""
 
     name: str
 
