@@ -14,7 +14,7 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from gdsl.ir import interval as iv
+from gdsl.ir import ranges
 from gdsl.ir.types import Interval
 
 Array = NDArray[Any]
@@ -80,45 +80,45 @@ def _quiet(function: Callable[..., Array]) -> Callable[..., Array]:
     return evaluate
 
 
-_SIGMOID_RANGE = iv.rising(_scalar(sigmoid), lowest=0.0, highest=1.0)
-_SOFTPLUS_RANGE = iv.rising(_scalar(softplus), lowest=0.0)
-_TANH_RANGE = iv.rising(_scalar(np.tanh), lowest=-1.0, highest=1.0)
+_SIGMOID_RANGE = ranges.rising(_scalar(sigmoid), lowest=0.0, highest=1.0)
+_SOFTPLUS_RANGE = ranges.rising(_scalar(softplus), lowest=0.0)
+_TANH_RANGE = ranges.rising(_scalar(np.tanh), lowest=-1.0, highest=1.0)
 
 OPERATORS: dict[str, Operator] = {
     operator.name: operator
     for operator in (
-        Operator("add", 2, _quiet(np.add), iv.add),
-        Operator("sub", 2, _quiet(np.subtract), iv.sub),
-        Operator("mul", 2, _quiet(np.multiply), iv.mul),
-        Operator("div", 2, _quiet(np.divide), iv.div),
-        Operator("pow", 2, _quiet(np.power), iv.pow_),
-        Operator("neg", 1, _quiet(np.negative), iv.neg),
-        Operator("lt", 2, _quiet(np.less), iv.lt),
-        Operator("le", 2, _quiet(np.less_equal), iv.le),
-        Operator("gt", 2, _quiet(np.greater), iv.gt),
-        Operator("ge", 2, _quiet(np.greater_equal), iv.ge),
-        Operator("eq", 2, _quiet(np.equal), iv.eq),
-        Operator("ne", 2, _quiet(np.not_equal), iv.ne),
-        Operator("exp", 1, _quiet(np.exp), iv.exp),
-        Operator("log", 1, _quiet(np.log), iv.log),
+        Operator("add", 2, _quiet(np.add), ranges.add),
+        Operator("sub", 2, _quiet(np.subtract), ranges.sub),
+        Operator("mul", 2, _quiet(np.multiply), ranges.mul),
+        Operator("div", 2, _quiet(np.divide), ranges.div),
+        Operator("pow", 2, _quiet(np.power), ranges.pow_),
+        Operator("neg", 1, _quiet(np.negative), ranges.neg),
+        Operator("lt", 2, _quiet(np.less), ranges.lt),
+        Operator("le", 2, _quiet(np.less_equal), ranges.le),
+        Operator("gt", 2, _quiet(np.greater), ranges.gt),
+        Operator("ge", 2, _quiet(np.greater_equal), ranges.ge),
+        Operator("eq", 2, _quiet(np.equal), ranges.eq),
+        Operator("ne", 2, _quiet(np.not_equal), ranges.ne),
+        Operator("exp", 1, _quiet(np.exp), ranges.exp),
+        Operator("log", 1, _quiet(np.log), ranges.log),
         Operator("sigmoid", 1, _quiet(sigmoid), _SIGMOID_RANGE, flops=4),
         Operator("softplus", 1, _quiet(softplus), _SOFTPLUS_RANGE, flops=5),
         Operator("tanh", 1, _quiet(np.tanh), _TANH_RANGE),
-        Operator("sqrt", 1, _quiet(np.sqrt), iv.sqrt),
-        Operator("rsqrt", 1, _quiet(rsqrt), iv.rsqrt, flops=2),
-        Operator("abs", 1, _quiet(np.abs), iv.abs_),
-        Operator("min", 2, _quiet(np.minimum), iv.min_),
-        Operator("max", 2, _quiet(np.maximum), iv.max_),
-        Operator("where", 3, _quiet(np.where), iv.where),
+        Operator("sqrt", 1, _quiet(np.sqrt), ranges.sqrt),
+        Operator("rsqrt", 1, _quiet(rsqrt), ranges.rsqrt, flops=2),
+        Operator("abs", 1, _quiet(np.abs), ranges.abs_),
+        Operator("min", 2, _quiet(np.minimum), ranges.min_),
+        Operator("max", 2, _quiet(np.maximum), ranges.max_),
+        Operator("where", 3, _quiet(np.where), ranges.where),
     )
 }
 
 REDUCTIONS: dict[str, Reduction] = {
     reduction.name: reduction
     for reduction in (
-        Reduction("sum", lambda x, axes: np.asarray(np.sum(x, axes)), iv.sum_of),
-        Reduction("mean", lambda x, axes: np.asarray(np.mean(x, axes)), iv.mean_of),
-        Reduction("max", lambda x, axes: np.asarray(np.max(x, axes)), iv.extreme_of),
-        Reduction("min", lambda x, axes: np.asarray(np.min(x, axes)), iv.extreme_of),
+        Reduction("sum", _quiet(np.sum), ranges.sum_of),
+        Reduction("mean", _quiet(np.mean), ranges.mean_of),
+        Reduction("max", _quiet(np.max), ranges.extreme_of),
+        Reduction("min", _quiet(np.min), ranges.extreme_of),
     )
 }

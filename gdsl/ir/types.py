@@ -11,13 +11,13 @@ from gdsl.ir.dtypes import Dtype
 
 @frozen
 class Interval:
-    """A closed interval of the extended reals; `lo_open`/`hi_open` exclude a finite or infinite end.
+    """A closed interval of the extended reals; `lo_open`/`hi_open` exclude an end.
 
     `may_be_nan` is set when an operation such as 0 * inf can occur for values inside the interval.
     """
 
-    lo: float = -math.inf
-    hi: float = math.inf
+    lo: float = field(default=-math.inf, converter=float)
+    hi: float = field(default=math.inf, converter=float)
     lo_open: bool = False
     hi_open: bool = False
     may_be_nan: bool = False
