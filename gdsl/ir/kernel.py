@@ -106,6 +106,8 @@ class Rule(Node):
 
     `params` take the call's arguments in order; `state` the incoming state. `body` holds `Let`s and,
     for sub-steps, `Run`s. `results` are what follows `->`, `state_out` is the state at the end.
+    `axes` are the rule's own axes in the order it lists them, under the names they have in this
+    call; every further axis of the state is mapped.
     """
 
     name: str
@@ -117,6 +119,7 @@ class Rule(Node):
     results: tuple[Symbol, ...]
     result_types: tuple[Type, ...]
     state_out: Symbol
+    axes: tuple[str, ...] = ()
 
 
 @frozen
