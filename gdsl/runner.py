@@ -21,7 +21,7 @@ class RunOptions:
 
 
 class Runner(Protocol):
-    """Runs a typed kernel. Arrays are keyed by argument name; missing optional ones are left out."""
+    """Runs a typed kernel. Arrays are keyed by argument name; missing ones are left out."""
 
     name: str
 
