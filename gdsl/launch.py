@@ -1,0 +1,89 @@
+"""Launch an emitted program in the simulator with arguments by name, and name what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gdsl import registry
+from gdsl.emitter import NkiProgram
+from gdsl.errors import RunError
+from gdsl.ir.dtypes import Dtype
+from gdsl.ir.kernel import Kernel
+from gdsl.ir.types import DtypeVar
+from gdsl.runner import Array
+from gdsl.shapes import tensor_shape
+from gdsl.simulator import Simulation
+from gdsl.suggest import did_you_mean
+
+Arguments = Mapping[str, Any]
+
+
+def launch(
+    program: NkiProgram,
+    kernel: Kernel,
+    arguments: Arguments,
+    sizes: Mapping[str, int],
+    *,
+    lnc: int = 1,
+    widen: bool = False,
+) -> tuple[dict[str, Array], Simulation]:
+    """Run the program's text and return (outputs by name, what the simulator saw).
+
+    Caller-allocated outputs are handed in full of NaN. `widen` keeps every float in fp32. Nothing
+    that the caller owns is written to. Raises RunError, and the simulator's faults.
+    """
+    known = {argument.name: argument for argument in kernel.call.arguments}
+    for name in arguments:
+        if name not in known:
+            raise RunError(
+                f"kernel `{kernel.name}` takes no argument `{name}`{did_you_mean(name, known)}; "
+                f"its call: ({', '.join(known)})"
+            )
+    given = {name: _prepared(value, widen) for name, value in arguments.items()}
+    given |= _allocated_outputs(kernel, given, sizes, widen)
+    simulation = registry.simulator().simulate(
+        program.text, program.entry, given, target=program.target, lnc=lnc, widen=widen
+    )
+    return dict(zip(program.returns, simulation.outputs, strict=True)), simulation
+
+
+def output_dtype(dtype: Dtype | DtypeVar, bound: Mapping[str, Dtype]) -> Dtype:
+    """The element type of a tensor, given what the caller's arrays bind dtype variables to."""
+    return bound[dtype.name] if isinstance(dtype, DtypeVar) else dtype
+
+
+def bound_dtypes(kernel: Kernel, arguments: Arguments) -> dict[str, Dtype]:
+    """What the arrays bind the kernel's dtype variables to; the first choice where none does."""
+    by_numpy = {dtype.numpy: dtype for dtype in Dtype}
+    bound = {variable.name: variable.choices[0] for variable in kernel.dtype_vars}
+    for item in kernel.inputs:
+        array = arguments.get(item.name)
+        if isinstance(item.dtype, DtypeVar) and isinstance(array, np.ndarray):
+            bound[item.dtype.name] = by_numpy.get(array.dtype, bound[item.dtype.name])
+    return bound
+
+
+def _prepared(value: Any, widen: bool) -> Any:
+    if not isinstance(value, np.ndarray):
+        return value
+    if widen and (value.dtype.kind == "f" or value.dtype == Dtype.BF16.numpy):
+        return value.astype(np.float32)
+    return value.copy()
+
+
+def _allocated_outputs(
+    kernel: Kernel, arguments: Arguments, sizes: Mapping[str, int], widen: bool
+) -> dict[str, Array]:
+    bound = bound_dtypes(kernel, arguments)
+    outputs = {output.name: output for output in kernel.outputs}
+    allocated = {}
+    for argument in kernel.call.arguments:
+        if argument.role == "output" and argument.name not in arguments:
+            output = outputs[argument.name]
+            dtype = Dtype.F32 if widen else output_dtype(output.dtype, bound)
+            shape = tensor_shape(output.dims, sizes)
+            allocated[argument.name] = np.full(shape, np.nan, dtype.numpy)
+    return allocated
