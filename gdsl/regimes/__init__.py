@@ -1,0 +1,1 @@
+"""Inputs for a kernel, made from its contract: the regimes in which agreement is judged."""
