@@ -1,0 +1,150 @@
+"""How much memory is alive at once: from the birth of a tensor to its last access.
+
+The check runs after a program, because only then is the last access known. Unpinned tensors count
+from partition 0, as the most crowded partition does; pinned ones count where they were pinned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from attrs import frozen
+
+from backends.isa.targets import PSUM_BANK_BYTES, PSUM_BANKS
+from backends.simulator.faults import Fault
+from backends.simulator.recorder import BufferUse
+from backends.simulator.tokens import MemoryRegion
+
+_LARGEST_SHOWN = 4
+
+
+@frozen
+class Peak:
+    """The largest amount alive at once, where, and what was alive then."""
+
+    amount: int
+    alive: tuple[BufferUse, ...]
+
+
+def _events(uses: Iterable[BufferUse]) -> list[tuple[int, int, BufferUse]]:
+    """Return births (0) and deaths (1) in order; a tensor dies after its last record."""
+    events = []
+    for use in uses:
+        if use.last >= 0:
+            events.append((use.born, 1, use))
+            events.append((use.last, 2, use))
+    # A birth is before the record of its number, a death after it.
+    return sorted(events, key=lambda event: (event[0], event[1]))
+
+
+def _pinned_union(pinned: Iterable[BufferUse]) -> int:
+    """Return the bytes covered by pinned tensors on any partition."""
+    covered = end = 0
+    spans = sorted(
+        (use.storage.address[1], use.storage.bytes_per_partition)
+        for use in pinned
+        if use.storage.address is not None
+    )
+    for start, size in spans:
+        covered += max(0, start + size - max(start, end))
+        end = max(end, start + size)
+    return covered
+
+
+def peak(uses: Sequence[BufferUse], unit: int) -> Peak:
+    """Return the peak of one memory, every tensor rounded up to whole `unit` bytes."""
+    alive: dict[int, BufferUse] = {}
+    pinned: dict[int, BufferUse] = {}
+    loose = best = 0
+    at_best: tuple[BufferUse, ...] = ()
+    for _, kind, use in _events(uses):
+        storage = use.storage
+        units = -(-storage.bytes_per_partition // unit)
+        group = alive if storage.address is None else pinned
+        if kind == 1:
+            group[storage.id] = use
+            loose += units if storage.address is None else 0
+        else:
+            del group[storage.id]
+            loose -= units if storage.address is None else 0
+            continue
+        total = loose + -(-_pinned_union(pinned.values()) // unit)
+        if total > best:
+            best, at_best = total, (*alive.values(), *pinned.values())
+    return Peak(best, at_best)
+
+
+def sbuf_peak(uses: Sequence[BufferUse]) -> Peak:
+    """Return the peak of SBUF in bytes per partition."""
+    return peak([use for use in uses if use.storage.region is MemoryRegion.sbuf], 1)
+
+
+def psum_peak(uses: Sequence[BufferUse]) -> Peak:
+    """Return the peak of PSUM in banks, each tensor taking whole banks."""
+    return peak([use for use in uses if use.storage.region is MemoryRegion.psum], PSUM_BANK_BYTES)
+
+
+def psum_packed_peak(uses: Sequence[BufferUse]) -> Peak:
+    """Return the peak of PSUM in bytes per partition, small tensors sharing banks."""
+    return peak([use for use in uses if use.storage.region is MemoryRegion.psum], 1)
+
+
+def over_capacity(uses: Sequence[BufferUse], sbuf_limit: int, target: str) -> Fault | None:
+    """Return the fault of a program that does not fit, or None."""
+    sbuf = sbuf_peak(uses)
+    if sbuf.amount > sbuf_limit:
+        return _fault("S203", sbuf, f"{sbuf.amount} bytes per partition of SBUF alive at once; "
+                      f"{target} has {sbuf_limit}")  # fmt: skip
+    limit = PSUM_BANKS * PSUM_BANK_BYTES
+    psum = psum_packed_peak(uses)
+    if psum.amount > limit:
+        return _fault(
+            "S204",
+            psum,
+            f"{psum.amount} bytes per partition of PSUM alive at once; PSUM has {limit}",
+        )
+    return None
+
+
+def _fault(code: str, at: Peak, message: str) -> Fault:
+    """Return a fault at the allocation that crossed the line, naming the largest tensors."""
+    by_size = sorted(at.alive, key=lambda use: -use.storage.bytes_per_partition)
+    values = {
+        f"alive since line {use.storage.location.line}": f"`{use.storage.name or 'unnamed'}` "
+        f"{list(use.storage.shape)} {use.storage.dtype}, {use.storage.bytes_per_partition} bytes"
+        for use in by_size[:_LARGEST_SHOWN]
+    }
+    youngest = max(at.alive, key=lambda use: use.born)
+    return Fault(code, message, values=values, location=youngest.storage.location)
+
+
+def pinned_overlap(uses: Sequence[BufferUse]) -> Fault | None:
+    """Return the fault of two pinned tensors that share bytes while both are alive, or None."""
+    alive: list[BufferUse] = []
+    for _, kind, use in _events(uses):
+        if use.storage.address is None:
+            continue
+        if kind == 2:
+            alive.remove(use)
+            continue
+        for other in alive:
+            if _share_bytes(use, other):
+                return Fault(
+                    "S206",
+                    f"pinned at {use.storage.address}, `{use.storage.name or 'unnamed'}` overlaps "
+                    f"`{other.storage.name or 'unnamed'}` pinned at {other.storage.address} on line "
+                    f"{other.storage.location.line}, which is still alive",
+                    location=use.storage.location,
+                )
+        alive.append(use)
+    return None
+
+
+def _share_bytes(a: BufferUse, b: BufferUse) -> bool:
+    if a.storage.region is not b.storage.region:
+        return False
+    pa, fa = a.storage.address or (0, 0)
+    pb, fb = b.storage.address or (0, 0)
+    partitions = pa < pb + b.storage.partitions and pb < pa + a.storage.partitions
+    free = fa < fb + b.storage.bytes_per_partition and fb < fa + a.storage.bytes_per_partition
+    return partitions and free

@@ -1,0 +1,113 @@
+"""From a program's raw record to `backends.isa.trace.Trace`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from backends.isa.trace import Access, Buffer, Record, Trace
+from backends.simulator import geometry
+from backends.simulator.liveness import psum_peak, sbuf_peak
+from backends.simulator.machine import Machine
+from backends.simulator.recorder import BufferUse, RawAccess, RawRecord
+
+
+def build_trace(machine: Machine, kernel: str) -> Trace:
+    """Return everything the program did, in program order."""
+    uses = machine.recorder.buffers
+    return Trace(
+        kernel=kernel,
+        target=machine.target.name,
+        lnc=machine.num_programs,
+        program=machine.program_id,
+        buffers=tuple(_buffer(number, use) for number, use in enumerate(uses)),
+        records=tuple(
+            _record(number, raw, uses) for number, raw in enumerate(machine.recorder.records)
+        ),
+        sbuf_bytes_per_partition=sbuf_peak(uses).amount,
+        psum_banks=psum_peak(uses).amount,
+    )
+
+
+def _buffer(number: int, use: BufferUse) -> Buffer:
+    storage = use.storage
+    return Buffer(
+        id=number,
+        name=storage.name,
+        memory=storage.region.value,
+        shape=storage.shape,
+        dtype=storage.dtype.name,
+        partitions=storage.partitions,
+        bytes_per_partition=storage.bytes_per_partition,
+        line=storage.location.line,
+        address=storage.address,
+        role=storage.role,
+    )
+
+
+def _record(number: int, raw: RawRecord, uses: list[BufferUse]) -> Record:
+    file, line, function = raw.place
+    return Record(
+        index=number,
+        engine=raw.engine,
+        opcode=raw.opcode,
+        reads=tuple(_access(access, uses) for access in raw.reads),
+        writes=tuple(_access(access, uses) for access in raw.writes),
+        line=line,
+        file=file,
+        function=function,
+        name=raw.name,
+        attributes=raw.attributes,
+        depends_on=tuple(raw.depends_on),
+        barrier=raw.barrier,
+    )
+
+
+def _access(raw: RawAccess, uses: list[BufferUse]) -> Access:
+    storage = uses[raw.buffer].storage
+    p0, p1, b0, b1, elements, run, inner, descriptors = _bytes(
+        raw.itemsize,
+        raw.shape,
+        raw.strides,
+        raw.offset,
+        storage.bytes_per_partition // raw.itemsize if storage.region.on_chip else 0,
+    )
+    if raw.moving:
+        b0, b1 = 0, storage.bytes_per_partition
+    return Access(
+        buffer=raw.buffer,
+        p0=p0 + storage.start_partition,
+        p1=p1 + storage.start_partition,
+        b0=b0,
+        b1=b1,
+        dtype=raw.dtype,
+        itemsize=raw.itemsize,
+        elements=elements,
+        run_bytes=run,
+        inner_stride_bytes=inner,
+        descriptors=descriptors,
+        operand=raw.operand,
+    )
+
+
+@lru_cache(maxsize=65536)
+def _bytes(
+    itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, free: int
+) -> tuple[int, int, int, int, int, int, int, int]:
+    """Return p0, p1, b0, b1, elements, run bytes, inner stride and run count; `free` 0 is HBM."""
+    first = 1 if free else 0
+    box = geometry.box(shape[first:], strides[first:])
+    partitions = shape[0] if free else 1
+    p0 = offset // free if free else 0
+    # With a partition step (allowed by an option only) the box covers what lies between.
+    step = max(1, strides[0] // free) if free else 1
+    start = (offset % free if free else offset) + box.first
+    return (
+        p0,
+        p0 + (partitions - 1) * step + 1,
+        start * itemsize,
+        (start + box.extent) * itemsize,
+        box.elements,
+        box.run * itemsize,
+        box.inner_stride * itemsize,
+        partitions * (box.elements // box.run),
+    )
