@@ -7,8 +7,8 @@ Per token and per mapped index (batch, head, ...), with S carrying key axis K an
     S  = S' + write_key (x) write_value - erase (x) r
     o  = sum[K](query * S) + skip
 
-Expressions refer to the rule's parameters (`Rule.params` of the `Run` they stand for) only, so a
-consumer substitutes the run's arguments for them.
+Expressions refer to the rule's parameters (`Rule.params` of the `Run` they stand for); a consumer
+puts the run's arguments in their place with `gdsl.canonical.substitute.bind_arguments`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gdsl.ir.node import Node, Symbol
 
 
 class DecayKind(Enum):
-    """How the decay multiplies the state."""
+    """Along which axis of the state the decay varies."""
 
     NONE = "none"
     SCALAR = "scalar"
@@ -40,13 +40,18 @@ class ReadWhen(Enum):
 
 @frozen
 class Decay(Node):
-    """`factor` multiplies S. `log` is its logarithm, symbolically, when factor = exp(log)."""
+    """`factor` multiplies S. `log` is its logarithm where the text shows it, as in exp(log).
+
+    `factor` refers to the rule's parameters like everything else; `log` is found through the
+    definitions of the kernel, so it refers to the kernel's own names.
+    """
 
     kind: DecayKind
     factor: Expr | None
     log: Expr | None
     constant: bool
-    """The same for every token (does not depend on any per-token parameter)."""
+    """The same for every token: it varies neither with the scan axis nor, in a step, with any
+    input."""
 
 
 @frozen
@@ -105,8 +110,8 @@ class Window(Node):
 
     axis: str
     value: Expr
-    results: tuple[tuple[Symbol, Expr, Expr | None], ...]
-    """(result, taps, skip) per emitted value."""
+    results: tuple[tuple[Symbol, Expr | None, Expr | None], ...]
+    """(result, taps, skip) per emitted value; taps None: it does not read the window."""
 
 
 Canonical = Delta | Window
