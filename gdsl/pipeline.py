@@ -3,16 +3,17 @@
     text -> parse -> ast -> elaborate -> kernel -> canonicalize -> canonical -> choose -> plan
          -> emit -> program (NKI text)
 
-Each level is computed when it is first asked for, and kept; `--emit` prints any of them. The
-levels up to `kernel` are a `Definition`: what a text means. The rest is a `Compilation`: one way to
-compute it on one target. A stage is imported when it runs, so that running a kernel loads nothing
-of the compiler behind `kernel`.
+Each level is computed when it is first asked for, and kept; `--emit` prints any of them. A
+`KernelFile` and a `Definition` hold the levels up to `kernel`: what a text means. The rest is a
+`Compilation`: one way to compute it on one target. A stage is imported when it runs, so that
+running a kernel loads nothing of the compiler behind `kernel`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import field, frozen
@@ -22,7 +23,8 @@ from gdsl.diagnostics.diagnostic import Diagnostic
 from gdsl.emitter import EmitOptions, NkiProgram
 from gdsl.errors import UsageError
 from gdsl.ir.kernel import Kernel, Module, Schedule, Shape
-from gdsl.library import Located, loader
+from gdsl.library import loader
+from gdsl.source import Source
 from gdsl.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -33,56 +35,69 @@ if TYPE_CHECKING:
 
 
 @frozen
-class Definition:
-    """One kernel as its text defines it. Levels raise CompileError when first asked for."""
+class KernelFile:
+    """One `.gdn` text. Levels raise CompileError when first asked for."""
 
-    located: Located
+    source: Source
+    folder: Path | None = None
+    """What quoted `use` paths are relative to."""
 
     @cached_property
     def ast(self) -> File:
         """Text -> syntax tree."""
         from gdsl.syntax.parse import parse
 
-        return parse(self.located.source)
+        return parse(self.source)
 
     @cached_property
     def elaborated(self) -> tuple[Module, tuple[Diagnostic, ...]]:
         """Syntax tree -> typed recurrences of the file, and warnings."""
         from gdsl.semantics.elaborate import elaborate
 
-        return elaborate(self.ast, loader(self.located.folder))
+        return elaborate(self.ast, loader(self.folder))
+
+    @property
+    def module(self) -> Module:
+        """The typed recurrences of the file."""
+        return self.elaborated[0]
+
+
+@frozen
+class Definition:
+    """One kernel as its text defines it: the one that was named, or the only one of the file."""
+
+    file: KernelFile
+    name: str | None = None
 
     @cached_property
     def kernel(self) -> Kernel:
-        """The kernel that was named, or the only one of the file. Raises UsageError."""
-        kernels = {kernel.name: kernel for kernel in self.elaborated[0].kernels}
-        wanted = self.located.kernel
-        name = self.located.source.name
-        if wanted is None and len(kernels) == 1:
+        """The typed recurrence. Raises CompileError, and UsageError for a name not in the file."""
+        kernels = {kernel.name: kernel for kernel in self.file.module.kernels}
+        where = self.file.source.name
+        if self.name is None and len(kernels) == 1:
             return next(iter(kernels.values()))
-        if wanted is None:
-            held = ", ".join(f"`{known}`" for known in kernels) or "none"
-            example = next(iter(kernels), "KERNEL")
+        held = ", ".join(f"`{known}`" for known in kernels) or "none"
+        if self.name is None:
             raise UsageError(
-                f"`{name}` does not hold exactly one kernel (it holds {held}); "
-                f"name one, for example `{name}:{example}`"
+                f"`{where}` does not hold exactly one kernel (it holds {held}); "
+                f"name one, for example `{where}:{next(iter(kernels), 'KERNEL')}`"
             )
-        if wanted not in kernels:
+        if self.name not in kernels:
             raise UsageError(
-                f"`{name}` holds no kernel `{wanted}`{did_you_mean(wanted, kernels)}; "
-                f"it holds {', '.join(f'`{known}`' for known in kernels) or 'none'}"
+                f"`{where}` holds no kernel `{self.name}`{did_you_mean(self.name, kernels)}; "
+                f"it holds {held}"
             )
-        return kernels[wanted]
+        return kernels[self.name]
 
     @cached_property
     def shapes(self) -> tuple[Shape, ...]:
         """The named sizes that the file gives for the kernel."""
-        tables = dict(self.elaborated[0].shapes)
+        tables = dict(self.file.module.shapes)
         return tables.get(self.kernel.name, ())
 
     def schedule(self, target: str) -> Schedule | None:
         """The file's `schedule` block for the kernel on a target."""
-        for schedule in self.elaborated[0].schedules:
+        for schedule in self.file.module.schedules:
             if schedule.kernel == self.kernel.name and target in schedule.targets:
                 return schedule
         return None
@@ -124,7 +139,7 @@ class Compilation:
 def _ast(compilation: Compilation) -> str:
     from gdsl.tree import tree_text
 
-    return tree_text(compilation.definition.ast)
+    return tree_text(compilation.definition.file.ast)
 
 
 def _ir(compilation: Compilation) -> str:

@@ -1,0 +1,82 @@
+"""`gdsl check`: everything that can be said about a text without running it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from gdsl.cli import arguments, console
+from gdsl.diagnostics.diagnostic import Diagnostic, Severity
+from gdsl.emitter import EmitOptions
+from gdsl.errors import CompileError
+from gdsl.library import locate
+from gdsl.pipeline import Compilation, Definition, KernelFile
+
+DESCRIPTION = """\
+Parse, check and plan; with -t also map to the target. Prints what is wrong, or the algorithm that
+was chosen for each kernel and why.
+
+  gdsl check my_kernel.gdn
+  gdsl check gdn_tkg gdn_cte -t trn3 --json"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("files", metavar="FILE", nargs="+", help=arguments.FILE_HELP)
+    arguments.add_target(parser, "also check the limits of this machine")
+    arguments.add_set(parser)
+    parser.add_argument("--json", action="store_true", help="one JSON object per finding")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the findings of every file."""
+    target = arguments.target(args) if args.target else None
+    settings = arguments.settings(args)
+    failed = False
+    for file in args.files:
+        located = locate(file)
+        text = KernelFile(located.source, located.folder)
+        findings: list[Diagnostic] = []
+        try:
+            findings += text.elaborated[1]
+            names = [located.kernel] if located.kernel else [k.name for k in text.module.kernels]
+            for name in names:
+                said, lines = check(Definition(text, name), target, settings)
+                findings += said
+                if not args.json:
+                    print(*lines, sep="\n")
+        except CompileError as error:
+            findings += error.diagnostics
+        _print(findings, args.json)
+        failed |= any(finding.severity is Severity.ERROR for finding in findings)
+    return 1 if failed else 0
+
+
+def check(
+    definition: Definition, target: str | None, settings: dict[str, str]
+) -> tuple[tuple[Diagnostic, ...], tuple[str, ...]]:
+    """Return the errors of one kernel behind the front end, and what to say when there are none."""
+    compilation = Compilation(definition, EmitOptions(target or "trn2"), settings)
+    name = definition.kernel.name
+    try:
+        plan = compilation.plan
+        lines = [f"{name}: good, {plan.form} form", *(f"  {why}" for why in plan.why)]
+        if target:
+            program = compilation.program
+            lines.append(f"  {target}: {len(program.text.splitlines())} lines of NKI")
+    except CompileError as error:
+        return error.diagnostics, ()
+    return (), tuple(lines)
+
+
+def _print(findings: list[Diagnostic], as_json: bool) -> None:
+    if as_json:
+        from gdsl.diagnostics.machine import to_json
+
+        for finding in findings:
+            print(json.dumps(to_json(finding), ensure_ascii=False))
+    elif findings:
+        from gdsl.diagnostics.text import render
+
+        console.say(render(findings, color=console.use_color(sys.stderr)).rstrip("\n"))
