@@ -91,6 +91,14 @@ ROWS: tuple[Row, ...] = (
         assume(2, "as trn2", 1, 4),
     ),
     Row(
+        "dma_software_unnamed",
+        "flag",
+        "whether the compiler gives a transfer software descriptors when a kernel names no mode",
+        assume(0, "as trn2", 0, 1),
+        assume(0, "KOPT counters say it does, DMAOV's first profile says static", 0, 1),
+        assume(0, "as trn2", 0, 1),
+    ),
+    Row(
         "dma_transpose_hbm",
         "fraction",
         "rate of a transposing load, of a plain copy's",

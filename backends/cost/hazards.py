@@ -1,0 +1,221 @@
+"""Which instruction must wait for which: RAW, WAR, WAW on byte boxes, and stated orderings.
+
+Boxes that a kernel uses repeat, so the distinct boxes of a memory object are listed first, with
+the boxes each overlaps; then one pass over the instructions keeps, per box, its last writer and the
+readers since. HBM accesses are bounding intervals, which may order more than they must.
+
+A tile pinned to an address shares its memory object with every tile pinned in the same memory; a
+tile that took a dead tile's memory (`placement.py`) starts with the dead tile's users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from typing import NamedTuple
+
+from attrs import define, field
+
+from backends.cost.placement import Placement
+from backends.isa.trace import Access, Buffer, Record, Trace
+
+
+class Kind(IntEnum):
+    """Why a later instruction waits for an earlier one."""
+
+    RESULT = 0
+    """It needs the result (RAW), overwrites it (WAW), or was told to come after it."""
+    FREED = 1
+    """It overwrites what the earlier one reads (WAR), or takes its memory."""
+    ACCUMULATE = 2
+    """It adds to what the earlier one wrote, in order on the same engine, without waiting."""
+
+
+class Edge(NamedTuple):
+    """One dependency, held by the later instruction."""
+
+    producer: int
+    kind: Kind
+
+
+class Box(NamedTuple):
+    """Partitions [p0, p1) and bytes [b0, b1)."""
+
+    p0: int
+    p1: int
+    b0: int
+    b1: int
+
+    def overlaps(self, other: Box) -> bool:
+        """Whether the two share a byte."""
+        return (
+            self.b0 < other.b1 and other.b0 < self.b1 and self.p0 < other.p1 and other.p0 < self.p1
+        )
+
+    def covers(self, other: Box) -> bool:
+        """Whether every byte of `other` is in this one."""
+        return (
+            self.b0 <= other.b0
+            and other.b1 <= self.b1
+            and self.p0 <= other.p0
+            and other.p1 <= self.p1
+        )
+
+
+Space = int | str
+"""A memory object: a buffer's id, or the name of the memory that pinned tiles share."""
+
+
+@define(eq=False)
+class _Cell:
+    """State of one distinct box."""
+
+    box: Box
+    overlapping: list[_Cell] = field(factory=list, repr=False)
+    writer: int = -1
+    readers: list[int] = field(factory=list)
+
+
+@define(eq=False)
+class _Object:
+    """One memory object: its cells by box."""
+
+    cells: dict[Box, _Cell] = field(factory=dict)
+
+    def users(self) -> set[int]:
+        """Everybody who must be done before the memory goes to another tile."""
+        users = {reader for cell in self.cells.values() for reader in cell.readers}
+        return users | {cell.writer for cell in self.cells.values() if cell.writer >= 0}
+
+
+def dependencies(trace: Trace, placement: Placement) -> tuple[tuple[Edge, ...], ...]:
+    """Return what each record waits for, by position; producers come earlier in the trace."""
+    objects, touched = _cells(trace)
+    position = {record.index: at for at, record in enumerate(trace.records)}
+    heirs: dict[int, list[int]] = {}
+    for buffer in placement.replaces:
+        heirs.setdefault(placement.lifetimes[buffer][0], []).append(buffer)
+    edges: list[tuple[Edge, ...]] = []
+    for at, record in enumerate(trace.records):
+        found: dict[int, Kind] = {
+            position[index]: Kind.RESULT for index in record.depends_on if index in position
+        }
+        for buffer in heirs.get(at, ()):
+            _inherit(objects[buffer], [objects[dead] for dead in placement.replaces[buffer]])
+        accumulates = record.opcode.startswith("nc_matmul") and bool(
+            record.attributes.get("accumulate")
+        )
+        reads, writes = touched[at]
+        for cell, operand in reads:
+            # An accumulating matmul lists its destination as read; the write below orders it.
+            if not (accumulates and operand == "dst"):
+                _read(cell, at, found)
+        for cell, _ in writes:
+            _write(cell, at, found, accumulates, trace.records)
+        found.pop(at, None)
+        edges.append(tuple(Edge(producer, kind) for producer, kind in found.items()))
+    return tuple(edges)
+
+
+_Touch = tuple[_Cell, str]
+"""A cell and the operand that touches it."""
+
+
+def _cells(
+    trace: Trace,
+) -> tuple[dict[Space, _Object], list[tuple[list[_Touch], list[_Touch]]]]:
+    """List the boxes of every memory object with their overlaps, and the cells of each record.
+
+    Memory that nobody writes orders nothing, so its cells are left out of the records.
+    """
+    buffers = {buffer.id: buffer for buffer in trace.buffers}
+    objects: dict[Space, _Object] = {}
+    for record in trace.records:
+        for access in _written(record):
+            objects.setdefault(_space(buffers[access.buffer]), _Object())
+    touched = []
+    for record in trace.records:
+        reads = [_touch(access, buffers, objects) for access in record.reads]
+        writes = [_touch(access, buffers, objects) for access in _written(record)]
+        touched.append(([r for r in reads if r is not None], [w for w in writes if w is not None]))
+    for held in objects.values():
+        _find_overlaps(list(held.cells.values()))
+    # A tile that is read but never written still passes its memory on.
+    for buffer in trace.buffers:
+        objects.setdefault(buffer.id, _Object())
+    return objects, touched
+
+
+def _written(record: Record) -> tuple[Access, ...]:
+    """What a record writes. A barrier stands for the partner's writes to its data."""
+    return (*record.reads, *record.writes) if record.opcode == "core_barrier" else record.writes
+
+
+def _space(buffer: Buffer) -> Space:
+    pinned = buffer.address is not None and buffer.memory in ("sbuf", "psum")
+    return buffer.memory if pinned else buffer.id
+
+
+def _touch(
+    access: Access, buffers: Mapping[int, Buffer], objects: Mapping[Space, _Object]
+) -> _Touch | None:
+    buffer = buffers[access.buffer]
+    space = _space(buffer)
+    if space not in objects:
+        return None
+    p, b = buffer.address if space == buffer.memory and buffer.address else (0, 0)
+    box = Box(access.p0 + p, access.p1 + p, access.b0 + b, access.b1 + b)
+    cells = objects[space].cells
+    cell = cells.get(box)
+    if cell is None:
+        cell = cells[box] = _Cell(box)
+    return cell, access.operand
+
+
+def _find_overlaps(group: list[_Cell]) -> None:
+    """Sweep over the byte axis; a cell overlaps itself."""
+    group.sort(key=lambda cell: (cell.box.b0, -cell.box.b1))
+    active: list[_Cell] = []
+    for cell in group:
+        active = [other for other in active if other.box.b1 > cell.box.b0]
+        for other in active:
+            if other.box.overlaps(cell.box):
+                other.overlapping.append(cell)
+                cell.overlapping.append(other)
+        cell.overlapping.append(cell)
+        active.append(cell)
+
+
+def _inherit(heir: _Object, dead: Iterable[_Object]) -> None:
+    """Let whoever first writes a part of the heir wait for the users of the dead."""
+    users = sorted(set().union(*(held.users() for held in dead)))
+    for cell in heir.cells.values():
+        cell.readers.extend(users)
+
+
+def _read(cell: _Cell, at: int, found: dict[int, Kind]) -> None:
+    for other in cell.overlapping:
+        if other.writer >= 0:
+            found[other.writer] = Kind.RESULT
+    cell.readers.append(at)
+
+
+def _write(
+    cell: _Cell,
+    at: int,
+    found: dict[int, Kind],
+    accumulates: bool,
+    records: tuple[Record, ...],
+) -> None:
+    for other in cell.overlapping:
+        for reader in other.readers:
+            found.setdefault(reader, Kind.FREED)
+        if other.writer >= 0:
+            if accumulates and records[other.writer].engine == "tensor":
+                found.setdefault(other.writer, Kind.ACCUMULATE)
+            else:
+                found[other.writer] = Kind.RESULT
+        if cell.box.covers(other.box):
+            other.writer = -1
+            other.readers.clear()
+    cell.writer = at
