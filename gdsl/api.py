@@ -19,7 +19,8 @@ from gdsl.emitter import EmitOptions, NkiProgram
 from gdsl.errors import CompileError, RunError, UsageError
 from gdsl.library import locate
 from gdsl.options import TARGETS, default_target
-from gdsl.pipeline import STAGES, Compilation, Definition, KernelFile
+from gdsl.pipeline import STAGES, Compilation, KernelFile
+from gdsl.pipeline import Definition as Definition
 from gdsl.runner import Array, Event, Precision, RunOptions
 from gdsl.shapes import resolve_sizes
 from gdsl.source import Source
@@ -51,16 +52,18 @@ def _checked(definition: Definition) -> Definition:
     return definition
 
 
-def check(text: str | Path) -> tuple[Diagnostic, ...]:
-    """Return everything that is wrong with a `.gdn` text, or with the file at a Path; no raising.
+def check(text: str | Path | Definition) -> tuple[Diagnostic, ...]:
+    """Return everything that is wrong with a `.gdn` text, warnings included; errors do not raise.
 
-    Warnings are among it.
+    `text` is FILE as `load` takes it, a text (it has line breaks), or a loaded kernel's file.
     """
-    if isinstance(text, Path):
+    if isinstance(text, Definition):
+        file = text.file
+    elif "\n" in str(text):
+        file = KernelFile(Source("<string>", str(text)))
+    else:
         located = locate(str(text))
         file = KernelFile(located.source, located.folder)
-    else:
-        file = KernelFile(Source("<string>", text))
     try:
         module, warnings = file.elaborated
         for kernel in module.kernels:

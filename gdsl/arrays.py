@@ -21,7 +21,7 @@ from gdsl.runner import Array
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 DTYPE_TABLE = "__dtypes__"
-"""Name of the npz entry that holds {array name: dtype name} as JSON, for what numpy cannot store."""
+"""The npz entry that holds {array name: dtype name} as JSON, for what numpy cannot store."""
 _BY_NAME: dict[str, np.dtype[Any]] = {"bf16": BF16}
 _STORED_AS: dict[np.dtype[Any], np.dtype[Any]] = {BF16: np.dtype(np.uint16)}
 
@@ -102,7 +102,7 @@ def save_npz(path: str | Path, arrays: Mapping[str, Any]) -> None:
 
 
 def load_npz(path: str | Path) -> dict[str, Array]:
-    """Return the arrays of an `.npz` file, bf16 ones by the file's dtype table. Raises UsageError."""
+    """Return the arrays of an `.npz` file, bf16 by its dtype table. Raises UsageError."""
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}

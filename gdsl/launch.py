@@ -12,6 +12,8 @@ from gdsl.emitter import NkiProgram
 from gdsl.errors import RunError
 from gdsl.ir.dtypes import Dtype
 from gdsl.ir.kernel import Kernel
+from gdsl.ir.size_plan import size_plan
+from gdsl.ir.sizes import SizeError, solve_sizes
 from gdsl.ir.types import DtypeVar
 from gdsl.runner import Array
 from gdsl.shapes import tensor_shape
@@ -25,7 +27,6 @@ def launch(
     program: NkiProgram,
     kernel: Kernel,
     arguments: Arguments,
-    sizes: Mapping[str, int],
     *,
     lnc: int = 1,
     widen: bool = False,
@@ -43,7 +44,7 @@ def launch(
                 f"its call: ({', '.join(known)})"
             )
     given = {name: _prepared(value, widen) for name, value in arguments.items()}
-    given |= _allocated_outputs(kernel, given, sizes, widen)
+    given |= _allocated_outputs(kernel, given, widen)
     simulation = registry.simulator().simulate(
         program.text, program.entry, given, target=program.target, lnc=lnc, widen=widen
     )
@@ -74,16 +75,29 @@ def _prepared(value: Any, widen: bool) -> Any:
     return value.copy()
 
 
-def _allocated_outputs(
-    kernel: Kernel, arguments: Arguments, sizes: Mapping[str, int], widen: bool
-) -> dict[str, Array]:
+def _allocated_outputs(kernel: Kernel, arguments: Arguments, widen: bool) -> dict[str, Array]:
+    """Return the outputs that the call line wants from the caller, full of NaN."""
+    wanted = [a.name for a in kernel.call.arguments if a.role == "output"]
+    if all(name in arguments for name in wanted):
+        return {}
     bound = bound_dtypes(kernel, arguments)
+    sizes = argument_sizes(kernel, arguments)
     outputs = {output.name: output for output in kernel.outputs}
-    allocated = {}
-    for argument in kernel.call.arguments:
-        if argument.role == "output" and argument.name not in arguments:
-            output = outputs[argument.name]
-            dtype = Dtype.F32 if widen else output_dtype(output.dtype, bound)
-            shape = tensor_shape(output.dims, sizes)
-            allocated[argument.name] = np.full(shape, np.nan, dtype.numpy)
+    allocated: dict[str, Array] = {}
+    for name in wanted:
+        output = outputs[name]
+        dtype = Dtype.F32 if widen else output_dtype(output.dtype, bound)
+        poison = np.nan if dtype.is_float else 0
+        allocated[name] = np.full(tensor_shape(output.dims, sizes), poison, dtype.numpy)
     return allocated
+
+
+def argument_sizes(kernel: Kernel, arguments: Arguments) -> dict[str, int]:
+    """Return the size of every axis, from the shapes of the arguments. Raises RunError."""
+    shapes = {name: a.shape for name, a in arguments.items() if isinstance(a, np.ndarray)}
+    params = {p.name: arguments.get(p.name, p.default) for p in kernel.params}
+    numbers = {name: value for name, value in params.items() if value is not None}
+    try:
+        return solve_sizes(size_plan(kernel, shapes), shapes, numbers)
+    except SizeError as error:
+        raise RunError(str(error)) from error

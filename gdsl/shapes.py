@@ -9,6 +9,7 @@ from typing import assert_never
 from gdsl.errors import UsageError
 from gdsl.ir.dims import Atom, Axis, Dim, Packed, Product, Unit
 from gdsl.ir.kernel import Kernel, Shape
+from gdsl.ir.size_plan import FromTokens, size_plan
 from gdsl.suggest import did_you_mean
 
 _DEFAULT_SIZES: Mapping[str, int] = {"B": 2, "T": 40, "W": 4}
@@ -72,6 +73,12 @@ def _complete(kernel: Kernel, given: Mapping[str, int]) -> dict[str, int]:
             f"kernel `{kernel.name}` has no axis `{unknown[0]}`{did_you_mean(unknown[0], atoms)}; "
             f"its axes: {', '.join(atoms)}"
         )
+    for step in size_plan(kernel).steps:
+        if isinstance(step, FromTokens) and step.target[0] not in sizes and step.tokens in sizes:
+            block = (
+                step.every if isinstance(step.every, int) else _default_param(kernel, step.every)
+            )
+            sizes[step.target[0]] = sizes[step.tokens] // block if block else 0
     missing = [name for name in atoms if name not in sizes]
     if missing:
         raise UsageError(
@@ -81,6 +88,11 @@ def _complete(kernel: Kernel, given: Mapping[str, int]) -> dict[str, int]:
     for axis in atomic_axes(kernel):
         _check_limits(kernel, axis, sizes[axis.name])
     return {name: sizes[name] for name in atoms}
+
+
+def _default_param(kernel: Kernel, name: str) -> int:
+    """The default of a parameter that counts tokens; 0 (never) where it has none."""
+    return next(int(param.default or 0) for param in kernel.params if param.name == name)
 
 
 def _split_composite(name: str, dim: Dim, sizes: dict[str, int]) -> None:

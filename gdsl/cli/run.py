@@ -15,6 +15,7 @@ from gdsl.debug.watch import Watch, summary
 from gdsl.errors import UsageError
 from gdsl.files import write_atomically
 from gdsl.ir.kernel import Kernel
+from gdsl.pipeline import Definition
 from gdsl.runner import Array, Event
 
 DESCRIPTION = """\
@@ -89,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _arguments(args: argparse.Namespace, kernel: api.Definition) -> dict[str, Any]:
+def _arguments(args: argparse.Namespace, kernel: Definition) -> dict[str, Any]:
     if args.inputs:
         given: dict[str, Any] = dict(load_npz(args.inputs))
     else:
@@ -128,7 +129,7 @@ def _refuse_debugging(args: argparse.Namespace) -> None:
 
 
 def _interpret(
-    args: argparse.Namespace, kernel: api.Definition, given: dict[str, Any]
+    args: argparse.Namespace, kernel: Definition, given: dict[str, Any]
 ) -> dict[str, Array]:
     from gdsl.debug.nan_origin import NanOrigin
     from gdsl.debug.record import Record

@@ -21,8 +21,8 @@ class NanOrigin:
     """
 
     def __init__(self, kernel: Kernel) -> None:
-        items = (*kernel.inputs, *kernel.params, *kernel.states)
-        self._given = {item.symbol for item in items}
+        self._given = {item.symbol for item in kernel.inputs}
+        self._given |= {state.symbol for state in kernel.states}
         self._suspects: list[str] = []
 
     def __call__(self, event: Event) -> None:
