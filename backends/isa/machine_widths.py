@@ -258,3 +258,18 @@ ROWS: tuple[Row, ...] = (
         assume(600, _SAME, 100, 600),
     ),
 )
+
+_BITS16 = frozenset({"bfloat16", "float16"})
+_BITS8 = frozenset({"float8_e4m3", "float8_e4m3fn", "float8_e5m2"})
+NARROW_DTYPES: dict[str, frozenset[str]] = {
+    "trn1": _BITS16,
+    "trn2": _BITS16,
+    "trn3": _BITS16 | _BITS8,
+}
+"""Element types that VectorE and ScalarE stream faster (D, ARCH width tables)."""
+FAST_TENSOR = frozenset({"add", "subtract", "multiply"})
+"""Operators of tensor_tensor that have the 16-bit mode (D, OLDISA)."""
+FAST_FUSED = frozenset({"subtract", "multiply"})
+"""Operators of scalar_tensor_tensor that have it (D, OLDISA)."""
+ROOTS = frozenset({"rsqrt", "power"})
+"""Operators that GpSimdE computes at the `g_root` rate."""

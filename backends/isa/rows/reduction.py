@@ -1,0 +1,262 @@
+"""Rows of VectorE and GpSimdE that fold, scan, select with a running value, or measure."""
+
+from __future__ import annotations
+
+from backends.isa.dtypes import FLOATS, FP8, UNPACKED
+from backends.isa.operators import ARITHMETIC, REDUCTIONS, engine_operators
+from backends.isa.rows.arguments import (
+    ARITHMETIC_BINARY,
+    FP32,
+    NAME,
+    REDUCE_RESULT,
+    SBUF_OUT,
+    flag,
+    operand,
+    operator,
+    out,
+    reduce_command,
+    tile,
+)
+from backends.isa.schema import (
+    ON_CHIP,
+    SBUF,
+    EngineUse,
+    Instruction,
+    Kind,
+    Limit,
+    Param,
+    Shape,
+)
+
+_VECTOR = (EngineUse("vector"),)
+_VECTOR_ALU = (EngineUse("vector", operators=engine_operators("vector")),)
+_GPSIMD = (EngineUse("gpsimd", spaces=SBUF),)
+_MAXIMUM = frozenset({"maximum"})
+_FOLDS = frozenset({"add", "multiply", "maximum", "minimum"})
+_NO_INT32 = frozenset({"float32", "bfloat16", "float16", "uint8", "int8", "uint16", "int16"}) | FP8
+_PREDICATES = frozenset({"int8", "uint8", "int16", "uint16"})
+_FP32_MIN = -3.4028234663852886e38
+"""The most negative finite fp32 number: the only `on_false_value` of `range_select`."""
+
+ROWS: tuple[Instruction, ...] = (
+    Instruction(
+        name="tensor_reduce",
+        family="reduce",
+        params=(
+            out(),
+            operator("op", REDUCTIONS),
+            tile("data"),
+            Param("axis", Kind.INTEGERS),
+            flag("negate"),
+            flag("keepdims"),
+            NAME,
+        ),
+        engines=_VECTOR_ALU,
+        shape=Shape.REDUCE_FREE,
+    ),
+    Instruction(
+        name="tensor_partition_reduce",
+        family="reduce",
+        params=(
+            SBUF_OUT,
+            operator("op", frozenset({"add", "average", "maximum", "bitwise_or", "bitwise_and"})),
+            tile("data", SBUF),
+            NAME,
+        ),
+        engines=_GPSIMD,
+        shape=Shape.REDUCE_PARTITION,
+    ),
+    Instruction(
+        name="tensor_scalar_reduce",
+        family="reduce",
+        params=(
+            out(),
+            tile("data"),
+            operator("op0", ARITHMETIC),
+            operand("operand0"),
+            operator("reduce_op", _FOLDS),
+            REDUCE_RESULT,
+            flag("reverse0"),
+            reduce_command("reset_reduce"),
+            operand("reduce_init", None),
+            flag("reduce_res_negate"),
+            NAME,
+        ),
+        engines=_VECTOR_ALU,
+        shape=Shape.ELEMENTWISE,
+        accumulator="vector",
+    ),
+    Instruction(
+        name="tensor_scalar_cumulative",
+        family="scan",
+        params=(
+            out(dtypes=_NO_INT32),
+            tile("src", dtypes=_NO_INT32),
+            operator("op0", ARITHMETIC),
+            operator("op1", _FOLDS | frozenset({"subtract"})),
+            operand("imm0"),
+            operand("imm1", None),
+            reduce_command("reset_reduce"),
+            NAME,
+        ),
+        engines=_VECTOR_ALU,
+        shape=Shape.ELEMENTWISE,
+        accumulator="vector",
+    ),
+    Instruction(
+        name="tensor_tensor_scan",
+        family="scan",
+        params=(
+            out(),
+            tile("data0"),
+            tile("data1"),
+            operand("initial"),
+            operator("op0", ARITHMETIC_BINARY),
+            operator("op1", ARITHMETIC_BINARY),
+            flag("reverse0"),
+            flag("reverse1"),
+            NAME,
+        ),
+        engines=_VECTOR_ALU,
+        shape=Shape.ELEMENTWISE,
+        one_psum=(("data0", "data1"),),
+    ),
+    Instruction(
+        name="select_reduce",
+        family="select",
+        params=(
+            out(),
+            tile("predicate", dtypes=_PREDICATES),
+            tile("on_true", dtypes=UNPACKED - frozenset({"tfloat32", "int32", "uint32"})),
+            operand("on_false"),
+            REDUCE_RESULT,
+            reduce_command("idle"),
+            operator("reduce_op", _MAXIMUM, "maximum"),
+            flag("reverse_pred"),
+            NAME,
+        ),
+        engines=_VECTOR,
+        shape=Shape.ELEMENTWISE,
+        one_psum=(("on_true", "predicate"),),
+        accumulator="vector",
+    ),
+    Instruction(
+        name="range_select",
+        family="select",
+        params=(
+            out(),
+            tile("on_true_tile", dtypes=FLOATS),
+            operator(
+                "comp_op0",
+                _RANGE := frozenset({"equal", "less", "less_equal", "greater", "greater_equal"}),
+            ),
+            operator("comp_op1", _RANGE),
+            Param("bound0", Kind.VECTOR_IN, spaces=ON_CHIP, dtypes=FP32),
+            Param("bound1", Kind.VECTOR_IN, spaces=ON_CHIP, dtypes=FP32),
+            reduce_command("reset_reduce"),
+            REDUCE_RESULT,
+            operator("reduce_op", _MAXIMUM, "maximum"),
+            Param("range_start", Kind.NUMBER, default=0),
+            Param("on_false_value", Kind.NUMBER, default=_FP32_MIN),
+            NAME,
+        ),
+        engines=_VECTOR,
+        shape=Shape.ELEMENTWISE,
+        generations=(3, 4),
+        accumulator="vector",
+    ),
+    Instruction(
+        name="bn_stats",
+        family="statistics",
+        params=(out(), tile("data"), NAME),
+        engines=_VECTOR,
+        shape=Shape.STATISTICS,
+        limits=(Limit("data", "free", maximum=512),),
+    ),
+    Instruction(
+        name="bn_aggr",
+        family="statistics",
+        params=(out(), tile("data"), NAME),
+        engines=_VECTOR,
+        shape=Shape.AGGREGATE,
+        limits=(Limit("data", "free", multiple=3, minimum=3),),
+    ),
+    Instruction(
+        name="max8",
+        family="search",
+        params=(out(), tile("src"), NAME),
+        engines=_VECTOR,
+        shape=Shape.EIGHT,
+        limits=(Limit("src", "free", minimum=8, maximum=16384),),
+    ),
+    Instruction(
+        name="nc_find_index8",
+        family="search",
+        params=(out(dtypes=frozenset({"uint16", "uint32"})), tile("data"), tile("vals"), NAME),
+        engines=_VECTOR,
+        shape=Shape.EIGHT,
+        limits=(Limit("data", "free", minimum=8, maximum=16384),),
+    ),
+    Instruction(
+        name="nc_match_replace8",
+        family="search",
+        params=(
+            out(),
+            tile("data"),
+            tile("vals"),
+            Param("imm", Kind.NUMBER),
+            Param(
+                "dst_idx",
+                Kind.OUT,
+                default=None,
+                spaces=ON_CHIP,
+                dtypes=frozenset({"uint16", "uint32"}),
+            ),
+            NAME,
+        ),
+        engines=_VECTOR,
+        shape=Shape.EIGHT,
+        limits=(Limit("data", "free", minimum=8, maximum=16384),),
+    ),
+    Instruction(
+        name="sequence_bounds",
+        family="search",
+        params=(
+            SBUF_OUT,
+            tile("segment_ids", SBUF, frozenset({"float32", "int32"})),
+            NAME,
+        ),
+        engines=_GPSIMD,
+        shape=Shape.SEQUENCE,
+        same_dtype=(("dst", "segment_ids"),),
+    ),
+    Instruction(
+        name="nonzero_with_count",
+        family="search",
+        params=(
+            out(spaces=SBUF, dtypes=frozenset({"int32"}), keeps=True),
+            tile("src", SBUF, frozenset({"float32", "int32"})),
+            Param("index_offset", Kind.INTEGER, default=0),
+            Param("padding_val", Kind.INTEGER, default=-1),
+            NAME,
+        ),
+        engines=_GPSIMD,
+        shape=Shape.COUNT,
+        generations=(3, 4),
+    ),
+    Instruction(
+        name="topk",
+        family="search",
+        params=(
+            out("val_dst", SBUF, frozenset({"bfloat16"})),
+            out("idx_dst", SBUF, frozenset({"uint32"})),
+            tile("src", SBUF, frozenset({"bfloat16"})),
+            Param("n", Kind.INTEGER),
+            NAME,
+        ),
+        engines=_GPSIMD,
+        shape=Shape.TOPK,
+        limits=(Limit("src", "partitions", multiple=16, minimum=16),),
+        since="0.6",
+    ),
+)

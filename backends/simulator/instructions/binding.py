@@ -1,0 +1,179 @@
+"""Binding a call to its row: names, positions and kinds of the arguments, nothing about tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+from backends.isa.operators import OPERATOR_ALIASES
+from backends.isa.schema import Instruction, Kind, Param
+from backends.simulator.faults import Fault
+from backends.simulator.instructions.enums import ENUMS
+from backends.simulator.registers import VirtualRegister
+from backends.simulator.tensor import NkiTensor
+
+
+def bind(row: Instruction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The value of every argument by name, in call order, as the caller gave it.
+
+    Raises Fault S301 when the call does not fit the signature.
+    """
+    names = [param.name for param in row.params]
+    if len(args) > len(names):
+        raise Fault("S301", f"`{row.name}` takes {len(names)} arguments, {len(args)} were given")
+    given: dict[str, Any] = dict(zip(names, args, strict=False))
+    for name, value in kwargs.items():
+        if name not in row.by_name:
+            raise Fault(
+                "S301",
+                f"`{row.name}` has no argument `{name}`",
+                help=f"its arguments are {', '.join(names)}",
+            )
+        if name in given:
+            raise Fault("S301", f"`{row.name}` got its argument `{name}` twice")
+        given[name] = value
+    missing = [param.name for param in row.params if param.required and param.name not in given]
+    if missing:
+        raise Fault("S301", f"`{row.name}` needs its argument `{missing[0]}`")
+    return given
+
+
+def convert(row: Instruction, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Every argument of the row in the form that `BoundCall` documents, defaults filled in.
+
+    Raises Fault S302 for a value of the wrong kind.
+    """
+    return {
+        param.name: _convert(row, param, given[param.name])
+        if param.name in given
+        else param.default
+        for param in row.params
+    }
+
+
+def _convert(row: Instruction, param: Param, value: Any) -> Any:
+    if value is None and param.default is None:
+        return None
+    return _CONVERSIONS[param.kind](row, param, value)
+
+
+def _wrong(row: Instruction, param: Param, value: Any, expected: str) -> Fault:
+    shown = type(value).__name__ if isinstance(value, NkiTensor) else f"{value!r}"
+    return Fault("S302", f"argument `{param.name}` of `{row.name}` takes a {expected}, not {shown}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, NkiTensor)
+
+
+def _tile(row: Instruction, param: Param, value: Any) -> NkiTensor:
+    if not isinstance(value, NkiTensor):
+        raise _wrong(row, param, value, param.kind.value)
+    return value
+
+
+def _tiles(row: Instruction, param: Param, value: Any) -> tuple[NkiTensor, ...]:
+    if not isinstance(value, (list, tuple)) or not value:
+        raise _wrong(row, param, value, param.kind.value)
+    return tuple(_tile(row, param, tile) for tile in value)
+
+
+def _operand(row: Instruction, param: Param, value: Any) -> Any:
+    # None stands for the operand that a unary operator ignores; rules look at that.
+    if isinstance(value, NkiTensor) or value is None or _is_number(value):
+        return value
+    raise _wrong(row, param, value, param.kind.value)
+
+
+def _operator(row: Instruction, param: Param, value: Any) -> str:
+    token = getattr(value, "token", None)
+    if not isinstance(token, str):
+        raise _wrong(row, param, value, "operator of `nki.language` such as `nl.add`")
+    name = OPERATOR_ALIASES.get(token, token)
+    if name not in param.operators:
+        raise Fault(
+            "S306",
+            f"`nl.{token}` is not accepted as `{param.name}` of `{row.name}`",
+            help=f"accepted are {', '.join(sorted(param.operators))}",
+        )
+    return name
+
+
+def _number(row: Instruction, param: Param, value: Any) -> Any:
+    if not _is_number(value):
+        raise _wrong(row, param, value, param.kind.value)
+    return value
+
+
+def _integer(row: Instruction, param: Param, value: Any) -> int:
+    if not isinstance(value, Integral):
+        raise _wrong(row, param, value, param.kind.value)
+    return int(value)
+
+
+def _flag(row: Instruction, param: Param, value: Any) -> bool:
+    if value not in (True, False):
+        raise _wrong(row, param, value, param.kind.value)
+    return bool(value)
+
+
+def _choice(row: Instruction, param: Param, value: Any) -> str:
+    if not isinstance(value, ENUMS[param.choices]):
+        members = ", ".join(ENUMS[param.choices].__members__)
+        raise _wrong(row, param, value, f"member of `nki.isa.{param.choices}` ({members})")
+    return value.name
+
+
+def _pattern(row: Instruction, param: Param, value: Any) -> tuple[tuple[int, int], ...]:
+    pairs = tuple(tuple(pair) if isinstance(pair, (list, tuple)) else () for pair in value)
+    if not all(len(pair) == 2 and all(isinstance(x, Integral) for x in pair) for pair in pairs):
+        raise _wrong(row, param, value, param.kind.value)
+    return tuple((int(step), int(count)) for step, count in pairs)
+
+
+def _integers(row: Instruction, param: Param, value: Any) -> tuple[int, ...]:
+    items = (value,) if isinstance(value, Integral) else value
+    if not isinstance(items, (list, tuple)) or not all(isinstance(x, Integral) for x in items):
+        raise _wrong(row, param, value, param.kind.value)
+    return tuple(int(x) for x in items)
+
+
+def _register(row: Instruction, param: Param, value: Any) -> VirtualRegister:
+    if not isinstance(value, VirtualRegister):
+        raise _wrong(row, param, value, param.kind.value)
+    return value
+
+
+def _register_or_integer(row: Instruction, param: Param, value: Any) -> VirtualRegister | int:
+    if isinstance(value, VirtualRegister):
+        return value
+    return _integer(row, param, value)
+
+
+def _name(row: Instruction, param: Param, value: Any) -> str:
+    if not isinstance(value, str):
+        raise _wrong(row, param, value, param.kind.value)
+    return value
+
+
+_CONVERSIONS: dict[Kind, Callable[[Instruction, Param, Any], Any]] = {
+    Kind.OUT: _tile,
+    Kind.IN: _tile,
+    Kind.TILES: _tiles,
+    Kind.OPERAND: _operand,
+    Kind.VECTOR_IN: _tile,
+    Kind.VECTOR_OUT: _tile,
+    Kind.SEED: _tile,
+    Kind.OPERATOR: _operator,
+    Kind.FUNCTION: _operator,
+    Kind.NUMBER: _number,
+    Kind.INTEGER: _integer,
+    Kind.FLAG: _flag,
+    Kind.CHOICE: _choice,
+    Kind.PATTERN: _pattern,
+    Kind.INTEGERS: _integers,
+    Kind.REGISTER: _register,
+    Kind.REGISTER_OR_INTEGER: _register_or_integer,
+    Kind.NAME: _name,
+}

@@ -1,0 +1,126 @@
+"""Rules of the DMA instructions: descriptor modes, run-time addresses, transposition shapes."""
+
+from __future__ import annotations
+
+from backends.isa.dtypes import PACKED
+from backends.simulator.faults import Fault
+from backends.simulator.instructions.call import BoundCall
+from backends.simulator.tensor import NkiTensor
+
+_MAX_SOURCES = 16
+_QUEUES = frozenset({"sync", "scalar"})
+_MAX_PRIORITY = 3
+_TRANSPOSE_GROUP = 16
+_TRANSPOSE_WIDTH = 128
+_TRANSPOSE_ROWS = frozenset({1, 2, 4, 8, 16})
+
+
+def check_dma_copy(call: BoundCall) -> None:
+    """Mode, queue, priority, types and run-time addresses of a copy (S303, S305, S320)."""
+    _mode(call)
+    _priority(call)
+    if call["engine"] != "unknown" and (
+        call["dge_mode"] != "hwdge" or call["engine"] not in _QUEUES
+    ):
+        raise Fault(
+            "S320",
+            f"`engine` {call['engine']} of a DMA needs `dge_mode.hwdge` and must be sync or scalar",
+            values={"dge_mode": call["dge_mode"]},
+        )
+    dst, src = call["dst"], call["src"]
+    if dst.dtype != src.dtype:
+        if call["dge_mode"] == "hwdge":
+            raise Fault(
+                "S320",
+                f"hardware descriptors do not convert {src.dtype} to {dst.dtype}",
+                help="use `.view` for equal sizes, or another `dge_mode`",
+            )
+        if {dst.dtype.name, src.dtype.name} & PACKED:
+            raise Fault("S305", f"a DMA does not convert {src.dtype} to {dst.dtype}")
+
+
+def check_dma_transpose(call: BoundCall) -> None:
+    """Mode and priority, and the shapes that hardware descriptors transpose (S320, S328)."""
+    _mode(call, transpose=True)
+    _priority(call)
+    src: NkiTensor = call["src"]
+    if src.dynamic is not None:
+        _indirect_transpose(call, src)
+    elif call["dge_mode"] == "hwdge":
+        _hardware_transpose(src)
+
+
+def check_dma_compute(call: BoundCall) -> None:
+    """At most 16 sources, no scales, and the two forms with run-time rows (S314, S320, S326)."""
+    sources: tuple[NkiTensor, ...] = call["srcs"]
+    dst: NkiTensor = call["dst"]
+    if len(sources) > _MAX_SOURCES:
+        raise Fault("S314", f"`srcs` has {len(sources)} tiles; at most {_MAX_SOURCES} are allowed")
+    scales = call["scales"]
+    if scales not in (None, 1, 1.0):
+        raise Fault("S326", f"`scales` must be None or 1.0, not {scales!r}")
+    if not any(tile.dynamic for tile in (dst, *sources)):
+        return
+    if len(sources) != 2:
+        raise Fault("S320", f"indexed accumulation takes two sources, not {len(sources)}")
+    scatters = dst.dynamic is not None
+    if scatters and not any(_same_view(dst, source) for source in sources):
+        raise Fault("S320", "an indexed `dst` must be one of `srcs` as well")
+    if not scatters and not any(_same_view(dst, source) for source in sources):
+        raise Fault("S320", "`dst` must be the source that is not indexed")
+    if not call["unique_indices"]:
+        raise Fault("S320", "indices of an accumulating DMA must be unique")
+
+
+def _same_view(a: NkiTensor, b: NkiTensor) -> bool:
+    return (a.storage, a.shape, a.strides, a.offset) == (b.storage, b.shape, b.strides, b.offset)
+
+
+def _mode(call: BoundCall, transpose: bool = False) -> None:
+    mode = call["dge_mode"]
+    dynamic = [tile.dynamic for tile in (call["dst"], call["src"]) if tile.dynamic is not None]
+    if mode == "hwdge" and call.target.generation < 3:
+        raise Fault("S303", f"hardware descriptors exist from trn2 on, not on {call.target.name}")
+    if mode == "none" and dynamic:
+        raise Fault("S320", "`dge_mode.none` has static addresses only")
+    rows = any(access.kind != "scalar" for access in dynamic)
+    if rows and mode not in ("unknown", "swdge"):
+        raise Fault("S320", f"a gather or scatter needs `dge_mode.swdge`, not {mode}")
+    if rows and transpose and call.target.generation < 3:
+        raise Fault("S303", f"indirect transposes exist from trn2 on, not on {call.target.name}")
+
+
+def _priority(call: BoundCall) -> None:
+    priority = call["priority"]
+    if priority is None:
+        return
+    if call.target.generation < 4:
+        raise Fault("S303", f"`priority` exists on trn3, not on {call.target.name}")
+    if not 0 <= priority <= _MAX_PRIORITY:
+        raise Fault("S326", f"`priority` must be 0 to {_MAX_PRIORITY}, it is {priority}")
+
+
+def _hardware_transpose(src: NkiTensor) -> None:
+    shape = tuple(src.shape)
+    rows = shape[0] == _TRANSPOSE_GROUP
+    if src.ndim > 2:
+        rows = shape[0] in _TRANSPOSE_ROWS and shape[0] * shape[-2] % _TRANSPOSE_GROUP == 0
+    if src.dtype.bytes != 2 or shape[-1] > _TRANSPOSE_WIDTH or not rows:
+        raise Fault(
+            "S328",
+            f"hardware descriptors cannot transpose {src.dtype} {shape}",
+            help="use 2-byte types, at most 128 columns and groups of 16 rows, or leave `dge_mode`",
+        )
+
+
+def _indirect_transpose(call: BoundCall, src: NkiTensor) -> None:
+    shape = tuple(src.shape)
+    if src.memory == "sbuf" or src.dtype.bytes != 2:
+        raise Fault("S320", "an indirect transpose reads 2-byte elements from HBM")
+    if shape[-1] > _TRANSPOSE_WIDTH or shape[0] % _TRANSPOSE_GROUP:
+        raise Fault(
+            "S328",
+            f"an indirect transpose takes multiples of 16 rows of at most 128 columns, not {shape}",
+        )
+    if len(shape) == 4 and 1 not in shape[1:3]:
+        raise Fault("S328", f"axis 1 or 2 of {shape} must be 1 in an indirect transpose")

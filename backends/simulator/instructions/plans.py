@@ -1,0 +1,113 @@
+"""Checked calls that can be used again: same instruction, same layouts, same constants.
+
+Kernels issue the same few calls many thousand times. What the rules look at is part of the key, so
+a call whose key is known needs no checking, only its tiles put in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+from attrs import frozen
+
+from backends.isa.schema import Engine, Instruction
+from backends.isa.trace import Attribute
+from backends.simulator.instructions.enums import ENUMS
+from backends.simulator.registers import VirtualRegister
+from backends.simulator.tensor import NkiTensor
+from backends.simulator.tokens import MemoryRegion, OpToken
+
+Key = tuple[Hashable, ...]
+
+
+@frozen(eq=False)
+class Plan:
+    """A call that passed every rule."""
+
+    row: Instruction
+    engine: Engine
+    values: Mapping[str, Any]
+    """Converted arguments; those of tiles and registers are replaced in each call."""
+    places: tuple[tuple[str, int | str], ...]
+    """Where each tile argument is found: its position, or its keyword."""
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    attributes: Mapping[str, Attribute]
+
+    def fill(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of another call with the same key."""
+        values = dict(self.values)
+        for name, place in self.places:
+            values[name] = args[place] if isinstance(place, int) else kwargs[place]
+        return values
+
+
+def places(
+    row: Instruction, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[tuple[str, int | str], ...]:
+    """Where the tiles and registers of a call are."""
+    moving = (NkiTensor, VirtualRegister)
+    positional: list[tuple[str, int | str]] = [
+        (param.name, position)
+        for position, (param, value) in enumerate(zip(row.params, args, strict=False))
+        if isinstance(value, moving)
+    ]
+    return tuple(positional) + tuple(
+        (name, name) for name, value in kwargs.items() if isinstance(value, moving)
+    )
+
+
+def key_of(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Key | None:
+    """The key of a call, or None when an argument has a type that is not cached."""
+    try:
+        return (
+            name,
+            *[_KEYS[type(value)](value) for value in args],
+            None,
+            *[(word, _KEYS[type(value)](value)) for word, value in kwargs.items()],
+        )
+    except KeyError:
+        return None
+
+
+def _tile_key(tile: NkiTensor) -> Hashable:
+    storage = tile.storage
+    dynamic = tile.dynamic
+    where: Hashable = None
+    region = storage.region
+    if region is MemoryRegion.sbuf:
+        where = tile.partition_start
+    elif region is MemoryRegion.psum:
+        where = (tile.partition_start, tile.free_start_bytes, tile.strides)
+    return (
+        tile.shape,
+        tile.dtype.name,
+        region,
+        where,
+        None if dynamic is None else (dynamic.kind, dynamic.unit),
+    )
+
+
+def _number_key(value: Any) -> Hashable:
+    # 1, 1.0 and True are equal but not the same constant to a rule.
+    return (type(value), value)
+
+
+def _sequence_key(value: Sequence[Any]) -> Hashable:
+    return tuple([_CONSTANT_KEYS[type(item)](item) for item in value])
+
+
+# Lists of tiles have no key: only single tiles are put in place again.
+_CONSTANT_KEYS: dict[type, Callable[[Any], Hashable]] = {
+    OpToken: lambda token: token.token,
+    type(None): lambda value: value,
+    str: lambda value: value,
+    int: _number_key,
+    float: _number_key,
+    bool: _number_key,
+    list: _sequence_key,
+    tuple: _sequence_key,
+    **{enumeration: lambda member: member.name for enumeration in ENUMS.values()},
+}
+_KEYS: dict[type, Callable[[Any], Hashable]] = _CONSTANT_KEYS | {NkiTensor: _tile_key}

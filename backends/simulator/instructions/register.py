@@ -1,0 +1,33 @@
+"""Registers of the engine sequencers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from backends.simulator.instructions.call import BoundCall
+from backends.simulator.registers import VirtualRegister
+
+
+def register_alloc(call: BoundCall) -> VirtualRegister:
+    """A new register, with a value when one is given."""
+    return VirtualRegister(_value(call["x"]))
+
+
+def register_move(call: BoundCall) -> None:
+    """`dst = src`."""
+    call["dst"].value = _value(call["src"])
+
+
+def register_load(call: BoundCall) -> None:
+    """`dst` = the one element of `src`."""
+    call["dst"].value = int(call["src"].load().reshape(-1)[0])
+
+
+def register_store(call: BoundCall) -> None:
+    """The one element of `dst` = `src`."""
+    dst = call["dst"]
+    dst.store(np.array([_value(call["src"])]).astype(dst.cell))
+
+
+def _value(source: VirtualRegister | int | None) -> int | None:
+    return source.value if isinstance(source, VirtualRegister) else source
