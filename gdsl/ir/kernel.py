@@ -105,8 +105,8 @@ class Rule(Node):
     """A rule with its axes bound to the axes of one call.
 
     `params` take the arguments of the call in order, `state` the incoming state. `body` holds
-    `Let`s and, for sub-steps, `Run`s. `results` are what follows `->`, `state_out` is the state at the end.
-    `axes` are the rule's own axes in the order it lists them, under the names they have in this
+    `Let`s and, for sub-steps, `Run`s. `results` are what follows `->`, `state_out` is the state at
+    the end. `axes` are the rule's own axes in the order it lists them, under the names they have in this
     call; every further axis of the state is mapped.
     """
 
