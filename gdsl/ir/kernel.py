@@ -106,7 +106,7 @@ class Rule(Node):
 
     `params` take the arguments of the call in order, `state` the incoming state. `body` holds
     `Let`s and, for sub-steps, `Run`s. `results` are what follows `->`, `state_out` is the state at
-    the end. `axes` are the rule's own axes in the order it lists them, under the names they have in this
+    the end. `axes` are the rule's own axes in the order it lists them, under their names in this
     call; every further axis of the state is mapped.
     """
 
