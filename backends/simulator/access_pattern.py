@@ -1,4 +1,4 @@
-"""View methods of `NkiTensor` that address storage directly: ap, select, vector_select, indirect."""
+"""View methods of `NkiTensor` that address storage: ap, select, vector_select, indirect."""
 
 from __future__ import annotations
 

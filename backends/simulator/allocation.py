@@ -79,8 +79,7 @@ def _check_sbuf(machine: Machine, sizes: tuple[int, ...], dtype: Dtype) -> None:
     if wanted > limit:
         raise Fault(
             "S203",
-            f"one tensor of {wanted} bytes per partition; a partition of {machine.target.name} holds "
-            f"{limit}",
+            f"one tensor of {wanted} bytes per partition; {machine.target.name} has {limit}",
             values={"shape": sizes, "dtype": dtype},
         )
 

@@ -77,7 +77,7 @@ def flat_indices(
         bad = int(np.flatnonzero(~legal)[0])
         raise Fault(
             "S402",
-            f"run-time index {int(values[bad])} at position {bad} is outside 0..{dynamic.extent - 1}",
+            f"run-time index {int(values[bad])} (number {bad}) is outside 0..{dynamic.extent - 1}",
             values={"tensor": view.name or view.storage.name},
             help="pass `oob_mode=nisa.oob_mode.skip` if rows may be skipped",
         )

@@ -12,7 +12,6 @@ from types import MappingProxyType
 from backends.simulator.fault_info import FaultInfo
 from backends.simulator.instruction_faults import INSTRUCTION_FAULTS
 
-
 _LANGUAGE = "NKI language guide"
 _MEMORY = "NKI programming model, memory hierarchy"
 _TENSOR = "nki.language.NkiTensor"

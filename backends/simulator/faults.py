@@ -62,3 +62,11 @@ class Fault(GdslError):
         if help is not None:
             lines.append(f"  help: {help}")
         return "\n".join(lines)
+
+
+class MissingImport(Fault, ImportError):
+    """A module or name that does not exist; an ImportError, so that a file may try another."""
+
+
+class MissingName(Fault, AttributeError):
+    """An attribute that does not exist; an AttributeError, so that `hasattr` works."""

@@ -132,8 +132,8 @@ def pinned_overlap(uses: Sequence[BufferUse]) -> Fault | None:
                 return Fault(
                     "S206",
                     f"pinned at {use.storage.address}, `{use.storage.name or 'unnamed'}` overlaps "
-                    f"`{other.storage.name or 'unnamed'}` pinned at {other.storage.address} on line "
-                    f"{other.storage.location.line}, which is still alive",
+                    f"`{other.storage.name or 'unnamed'}` pinned at {other.storage.address} on "
+                    f"line {other.storage.location.line}, which is still alive",
                     location=use.storage.location,
                 )
         alive.append(use)

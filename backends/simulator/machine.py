@@ -119,7 +119,7 @@ class Machine:
         )
 
     def exchange(self, kind: str, key: object, payload: Any) -> tuple[Any, int]:
-        """Wait for the other program at the same point; return its payload and the meeting's number.
+        """Wait for the other program at the same point; return its payload and a meeting number.
 
         Raises Fault S502 when the other program can never come.
         """

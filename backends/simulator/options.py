@@ -6,45 +6,72 @@ reading unless shipped AWS kernels rely on the other one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import Literal
+from typing import Literal, get_args, get_type_hints
 
-from attrs import field, frozen
-from attrs.validators import in_
+from attrs import fields_dict, frozen
+
+from gdsl.errors import UsageError
 
 Severity = Literal["fault", "warn"]
 
 
-def _choice(default: str, *others: str) -> str:
-    """Declare a field that takes one of a few words, the first being the default."""
-    return field(default=default, validator=in_((default, *others)))  # type: ignore[no-any-return]
-
-
 @frozen(kw_only=True)
 class SimOptions:
-    """What a run does. Two fields say how (`shape_only`, `widen_to_fp32`), the rest what is legal."""
+    """What a run does: `shape_only` and `widen_to_fp32` say how, the rest what is legal."""
 
     shape_only: bool = False
     """Run the kernel's Python and check every rule that needs no data; memory holds nothing."""
     widen_to_fp32: bool = False
     """Store every float dtype as float32: the algorithm's error without the dtypes' rounding."""
-    uninitialized: Literal["nan", "fault"] = _choice("nan", "fault")  # type: ignore[assignment]
+    uninitialized: Literal["nan", "fault"] = "nan"
     """Unwritten memory reads as NaN (4 for integers), or reading it is a fault."""
-    capacity: Severity = _choice("fault", "warn")  # type: ignore[assignment]
+    capacity: Severity = "fault"
     """Live bytes beyond SBUF or PSUM: the compiler would spill or fail."""
-    races: Severity = _choice("fault", "warn")  # type: ignore[assignment]
+    races: Severity = "fault"
     """Unordered accesses of the two programs of an LNC pair to the same HBM bytes."""
-    barrier_scope: Literal["tensor", "all"] = _choice("tensor", "all")  # type: ignore[assignment]
+    barrier_scope: Literal["tensor", "all"] = "tensor"
     """What `core_barrier(data=...)` orders: accesses to `data` only, or all shared HBM."""
-    partition_step: Literal["fault", "allow"] = _choice("fault", "allow")  # type: ignore[assignment]
+    partition_step: Literal["fault", "allow"] = "fault"
     """On-chip views that step over partitions (`t[::2]`)."""
-    ap_offset: Literal["add", "absolute"] = _choice("add", "absolute")  # type: ignore[assignment]
+    ap_offset: Literal["add", "absolute"] = "add"
     """Whether `.ap(offset=)` counts from the view's own offset or from the start of the storage."""
-    address_unit: Literal["bytes", "elements"] = _choice("bytes", "elements")  # type: ignore[assignment]
+    address_unit: Literal["bytes", "elements"] = "bytes"
     """Unit of the free part of `nl.ndarray(address=(partition, free))`."""
+    matmul_operand_start: Literal["zero", "quadrant"] = "zero"
+    """Matmul operands start at the array row of their tile, or at any legal start partition."""
+    accumulate_preset: Severity = "warn"
+    """`accumulate=None` overwriting non-zero data that no matmul wrote."""
+    accumulate_after_write: Severity = "warn"
+    """Accumulating where a non-matmul write came after the last matmul."""
+    activation_range: Severity = "warn"
+    """A ScalarE function of a number outside its valid range (the conventional value is used)."""
+
+    def __attrs_post_init__(self) -> None:
+        """Raise UsageError when a field holds none of its words."""
+        for name, kind in get_type_hints(SimOptions).items():
+            value = getattr(self, name)
+            allowed = get_args(kind) or (True, False)
+            if value not in allowed:
+                words = " or ".join(f"`{word}`" for word in allowed)
+                raise UsageError(f"simulator setting `{name}` is {words}, not `{value}`")
 
 
-_ACTIVE: ContextVar[SimOptions] = ContextVar("simulator options", default=SimOptions())
+def make_options(settings: Mapping[str, object]) -> SimOptions:
+    """Return options from names and values. Raises UsageError for an unknown name or value."""
+    known = fields_dict(SimOptions)
+    for name in settings:
+        if name not in known:
+            raise UsageError(
+                f"the simulator has no setting `{name}`; it has "
+                + ", ".join(f"`{other}`" for other in known)
+            )
+    return SimOptions(**settings)  # type: ignore[arg-type]
+
+
+_DEFAULT = SimOptions()
+_ACTIVE: ContextVar[SimOptions] = ContextVar("simulator options", default=_DEFAULT)
 
 
 def active_options() -> SimOptions:

@@ -20,8 +20,8 @@ def rearrange_steps(
 ) -> tuple[Ints, Ints, Ints]:
     """Return the split shape, the order of its dimensions and the merged shape.
 
-    `(("b", ("h", "w")), ("b", "w", "h"), {"h": 4})` on `(128, 24)` gives `(128, 4, 6)`, `(0, 2, 1)`,
-    `(128, 6, 4)`. Raises Fault S214.
+    `(("b", ("h", "w")), ("b", "w", "h"), {"h": 4})` on `(128, 24)` gives `(128, 4, 6)`,
+    `(0, 2, 1)` and `(128, 6, 4)`. Raises Fault S214.
     """
     groups = _groups(source)
     if len(groups) != len(shape):

@@ -88,8 +88,8 @@ class Race(NamedTuple):
         kinds = ["writes" if touch.writes else "reads" for touch in (self.first, self.second)]
         return Fault(
             "S501",
-            f"program 1 {kinds[1]} bytes of `{self.storage.name or 'shared tensor'}` that program 0 "
-            f"{kinds[0]} at line {self.first.location.line}, with no barrier between",
+            f"program 1 {kinds[1]} bytes of `{self.storage.name or 'shared tensor'}` that program "
+            f"0 {kinds[0]} at line {self.first.location.line}, with no barrier between",
             location=self.second.location,
             help="`nisa.core_barrier(data=tensor, cores=(0, 1))` between the two",
         )

@@ -57,7 +57,7 @@ class Views:
         if self.shape[axis] != 1:
             raise Fault(
                 "S214",
-                f"`broadcast` repeats a dimension of size 1, dimension {axis} has {self.shape[axis]}",
+                f"`broadcast` repeats a size of 1; dimension {axis} has {self.shape[axis]}",
                 values={"shape": self.shape},
             )
         if _first_is_fixed(self) and axis == 0:
