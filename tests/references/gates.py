@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -44,3 +45,8 @@ def l2norm(row: Array, eps: float = 1e-6) -> Array:
 def rms_norm(row: Array, eps: float = 1e-6) -> Array:
     """x / sqrt(mean x^2 + eps), without weight."""
     return row / math.sqrt(float(row @ row) / len(row) + eps)
+
+
+def rows(fn: Callable[[Array], Array], x: Array) -> Array:
+    """Apply a function of one row to every row of the last dimension."""
+    return np.apply_along_axis(fn, -1, np.asarray(x, float))
