@@ -5,12 +5,14 @@ log decay up to token i, R_i = G_i (inclusive rows) or G_i - g_i (exclusive rows
 
     score X with row x, column y:  X_ij = sum[K](x_i y_j exp(R_i - G_j)),  j < i  (or j <= i)
 
-    DeltaSolve   A = ratio_i (read . key), strict;      w = (I + A)^-1 (value - ratio (read exp(R)) S)
-    DualSolve    AB = -(read . erase), AK = read . key;  r = (I - AB)^-1 ((read exp(R)) S + AK value)
-                 (the state then gains key (x) value - erase (x) r)
+    DeltaSolve   A = ratio_i (read . key), strict
+                 w = (I + A)^-1 (value - ratio (read exp(R)) S)
+    DualSolve    A = read . erase, AK = read . key, both strict
+                 r = (I + A)^-1 ((read exp(R)) S + AK value)
     no solve     w = value
-    emit         o = (query exp(R)) S + P w + skip       (DualSolve: P value - PE r)
-    carry        S <- exp(G_last) S + (key exp(G_last - G))^T w      (DualSolve: likewise)
+    emit         o = (query exp(R)) S + P w + skip             DualSolve: P value - PE r
+    carry        S <- exp(G_last) S + (key exp(G_last - G))^T w
+                 DualSolve: value for w, and - (erase exp(G_last - G))^T r
 
 Every difference of two G is the sum of the g between them; it is never formed from two prefixes.
 """
@@ -60,13 +62,13 @@ class AnchoredSegments(Node):
     half; the reference is the boundary between the halves, so that both factors
     exp(R_i - G_ref) and exp(G_ref - G_j) have exponents <= 0. Diagonal blocks of `subblock` tokens
     share one reference in their middle: both exponents stay within `subblock` / 2 tokens of decay,
-    `span` at most. `subblock` 1 has no diagonal factor at all and serves every gate.
+    at most `reach` in size. `subblock` 1 has no diagonal factor at all and serves every gate.
     """
 
     log: Expr
     subblock: int
     levels: tuple[int, ...]
-    span: float
+    reach: float
 
 
 Segments = ScalarSegments | AnchoredSegments
@@ -104,14 +106,14 @@ class DeltaSolve(Node):
     ratio: Expr | None
     inverse: Inverse
     alternatives: tuple[Inverse, ...] = ()
-    """The other safe inverses, for a kernel that takes `inverse` as a trace-time argument."""
+    """The other inverses, for a kernel that takes `inverse` as a trace-time argument."""
 
 
 @frozen
 class DualSolve(Node):
     """The erase vector is free (DPLR, RWKV-7): the system gives the reads r."""
 
-    AB: Score
+    A: Score
     AK: Score | None
     read: Expr
     rows: Rows
@@ -125,10 +127,13 @@ Solve = DeltaSolve | DualSolve
 
 @frozen
 class ChunkEmit(Node):
-    """One output. `PE` is the score against the erase vector (DualSolve only)."""
+    """One output. `PE` is the score against the erase vector (DualSolve only).
+
+    `query` None: the output is the skip alone.
+    """
 
     result: Symbol
-    query: Expr
+    query: Expr | None
     rows: Rows
     P: Score | None
     PE: Score | None
@@ -137,10 +142,15 @@ class ChunkEmit(Node):
 
 @frozen
 class ErrorBound(Node):
-    """Bounds that the domain analysis states: of the inverse (absolute), and of the exponents."""
+    """What the domain analysis states.
+
+    `inverse`: absolute error of an entry of (I + A)^-1 for keys within the stated ranges, at the
+    plan's rounding points (0 without a solve). `decay`: absolute error of exp(R_i - G_j) from
+    rounding exponents in f32.
+    """
 
     inverse: float
-    exponent: float
+    decay: float
 
 
 @frozen

@@ -21,8 +21,8 @@ Origin = Literal["default", "derived", "file", "override"]
 
 
 @frozen
-class Resolved:
-    """A schedule key with its final value and who decided it."""
+class Resolved(Node):
+    """A schedule key with its final value and who decided it; the span is where it was written."""
 
     key: str
     value: Value

@@ -60,7 +60,7 @@ def _setting(name: str, value: Value, origin: Origin, span: Span | None) -> Reso
             notes=(f"`{name}`: {key.doc}",),
             help=f"use {key.accepts}",
         )
-    return Resolved(name, typed, origin)
+    return Resolved(name, typed, origin, span=span)
 
 
 def _typed(key: ScheduleKey, value: Value) -> Value | None:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from gdsl.canonical.build import Builder
 from gdsl.canonical.form import Decay, DecayKind
 from gdsl.canonical.refusal import DECAY, refuse
+from gdsl.canonical.sources import dependencies, sources
 from gdsl.canonical.substitute import bind_arguments
 from gdsl.ir.expr import Apply, Expr, Ref
 from gdsl.ir.kernel import Kernel, Let, Run
 from gdsl.ir.node import Symbol
-from gdsl.ir.traverse import symbols
 from gdsl.source import Span
 
 
@@ -49,7 +49,7 @@ def decay_of(
     logs = [symbolic_log(part, definitions, builder) for part in bound]
     known = [log for log in logs if log is not None]
     log = builder.total([(False, part) for part in known]) if len(known) == len(logs) else None
-    constant = all(_constant(kernel, run, part, definitions) for part in bound)
+    constant = all(_constant(kernel, run, part) for part in bound)
     return Decay(kind, factor, log, constant, span=factors[0].span)
 
 
@@ -73,20 +73,8 @@ def symbolic_log(expr: Expr, definitions: Mapping[Symbol, Expr], builder: Builde
             return None
 
 
-def _constant(kernel: Kernel, run: Run, expr: Expr, definitions: Mapping[Symbol, Expr]) -> bool:
+def _constant(kernel: Kernel, run: Run, expr: Expr) -> bool:
     if run.axis is not None:
         return run.axis not in expr.type.axes
     inputs = {item.symbol for item in kernel.inputs}
-    return not any(name in inputs for name in _sources(expr, definitions))
-
-
-def _sources(expr: Expr, definitions: Mapping[Symbol, Expr]) -> set[Symbol]:
-    """The names that an expression depends on, through definitions."""
-    found: set[Symbol] = set()
-    waiting = list(symbols(expr))
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found.add(name)
-            waiting += symbols(definitions[name]) if name in definitions else ()
-    return found
+    return inputs.isdisjoint(sources([expr], dependencies(kernel)))

@@ -8,7 +8,6 @@ from typing import assert_never
 from gdsl.canonical.form import (
     Canonical,
     CanonicalKernel,
-    Decay,
     DecayKind,
     Delta,
     Emit,
@@ -48,30 +47,35 @@ def _run(run: Run, form: Canonical) -> Iterator[str]:
 def _delta(form: Delta, state: str) -> Iterator[str]:
     state_shape = f"{state}[{form.key_axis}, {form.value_axis}]"
     yield f"  delta rule on {state_shape}"
-    yield from _decay(form.decay, state)
+    yield from _decay(form, state)
     if form.substeps:
         yield f"  for each sub-step of {form.substeps}, in order"
     indent = "    " if form.substeps else "  "
-    old = state if form.decay.kind is DecayKind.NONE else f"{state}'"
+    decayed = form.decay.kind is not DecayKind.NONE or form.substeps is not None
+    old = f"{state}'" if decayed else state
+    new = f"{state}'" if form.substeps else f"{state}_new"
     if form.read:
         seen = old if form.read.when is ReadWhen.POST else state
         note = ""
         if form.decay.kind is not DecayKind.NONE:
             note = f"    # {form.read.when.value}-decay read"
         yield f"{indent}r = {_contraction(form.key_axis, form.read.vector, seen)}{note}"
-    yield f'{indent}{state}" = {_update(form, old)}'
+    yield f"{indent}{new} = {_update(form, old)}"
     for emit in form.emits:
-        yield f"  {emit.result.name} = {_emit(emit, state)}"
+        yield f"  {emit.result.name} = {_emit(emit, new if emit.after else state)}"
 
 
-def _decay(decay: Decay, state: str) -> Iterator[str]:
+def _decay(form: Delta, state: str) -> Iterator[str]:
+    decay = form.decay
     if decay.factor is None:
+        if form.substeps:
+            yield f"  {state}' = {state}"
         return
     constant = ", the same for every token" if decay.constant else ""
     kind = {
         DecayKind.SCALAR: "one factor per head",
-        DecayKind.KEY_VECTOR: "one factor per key channel",
-        DecayKind.VALUE_VECTOR: "one factor per value channel",
+        DecayKind.KEY_VECTOR: f"one factor per {form.key_axis}",
+        DecayKind.VALUE_VECTOR: f"one factor per {form.value_axis}",
     }[decay.kind]
     yield f"  {state}' = {_factor(decay.factor)} * {state}    # {kind}{constant}"
     if decay.log is not None:
@@ -87,10 +91,9 @@ def _update(form: Delta, old: str) -> str:
     return " ".join(parts)
 
 
-def _emit(emit: Emit, state: str) -> str:
+def _emit(emit: Emit, seen: str) -> str:
     parts = []
     if emit.query is not None:
-        seen = f'{state}"' if emit.after else state
         parts.append(_contraction(emit.axis, emit.query, seen))
     if emit.skip is not None:
         parts.append(expression_text(emit.skip))
