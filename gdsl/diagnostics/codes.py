@@ -1,9 +1,9 @@
 """The catalogue of codes: one line each. A number is never reused for another meaning.
 
 E01 syntax, E02 names, E03 axes, dtypes and ranges, E04 states and the form of a recurrence,
-E05 schedules and limits of a target, E06 NKI versions, W0 legal but suspicious, G our own fault.
-`gdsl explain CODE` prints the page `explain/CODE.md`. Codes of the simulator (S) are listed where
-its rules are.
+E05 schedules and limits of a target, E06 NKI versions, E07 one run and its
+arguments, W0 legal but suspicious, G our own fault. `gdsl explain CODE` prints the page
+`explain/CODE.md`. Codes of the simulator (S) are listed where its rules are.
 """
 
 from __future__ import annotations
@@ -59,6 +59,16 @@ CODES: dict[str, str] = {
     "E0514": "inverse unsafe",
     "E0515": "sub-block unsafe for a decay per channel",
     "E0516": "rule without a chunked form",
+    "E0701": "first value that is not finite",
+    "E0702": "argument missing",
+    "E0703": "argument that the kernel does not have",
+    "E0704": "shapes that do not fit",
+    "E0705": "dtype or kind of an argument that does not fit",
+    "E0706": "element outside its declared range",
+    "E0707": "stated fact that does not hold",
+    "E0708": "index or length out of bounds",
+    "E0709": "slot that two rows use",
+    "E0710": "rename of axes of different size",
     "W0201": "value that nothing uses",
     "W0202": "axis that nothing uses",
     "G9999": "a fault of gdsl itself",
