@@ -2,8 +2,8 @@
 
 Modules are kept by path, so relative imports work with or without `__init__.py` files. Absolute
 names are looked for under the loader's roots first (never shadowing the standard library) and then
-imported for real. Running a parent package's `__init__.py` is left out when only a relative import
-passes through it.
+imported for real. Unlike Python, a package's `__init__.py` runs only when the package itself is
+imported, not when an import passes through it.
 """
 
 from __future__ import annotations
@@ -47,20 +47,41 @@ class Loader:
 
     def _execute(self, path: Path) -> ModuleType:
         """Return the module of a file, executing it the first time."""
+        if path.name == "__init__.py":
+            return self._package(path.parent, run=True)
         known = self._modules.get(path)
         if known is not None:
             return known
-        is_package = path.name == "__init__.py"
-        module = ModuleType(self._dotted(path.parent if is_package else path.with_suffix("")))
+        module = ModuleType(self._dotted(path.with_suffix("")))
         module.__file__ = str(path)
+        module.__package__ = module.__name__.rpartition(".")[0]
         self._modules[path] = module
         try:
-            text = path.read_text(encoding="utf-8")
-            self._run(module, Source(str(path), text), base=path.parent)
+            self._run_file(module, path)
         except BaseException:
             del self._modules[path]
             raise
         return module
+
+    def _package(self, folder: Path, *, run: bool) -> ModuleType:
+        """Return the module of a directory; `run` executes its `__init__.py` once."""
+        module = self._modules.get(folder)
+        if module is None:
+            module = self._modules[folder] = ModuleType(self._dotted(folder))
+            module.__package__ = module.__name__
+            module.__path__ = [str(folder)]
+        init = folder / "__init__.py"
+        if run and init.is_file() and not hasattr(module, "__file__"):
+            module.__file__ = str(init)
+            try:
+                self._run_file(module, init)
+            except BaseException:
+                del module.__file__
+                raise
+        return module
+
+    def _run_file(self, module: ModuleType, path: Path) -> None:
+        self._run(module, Source(str(path), path.read_text(encoding="utf-8")), base=path.parent)
 
     def _run(self, module: ModuleType, source: Source, base: Path | None) -> None:
         location.register(source)
@@ -114,7 +135,20 @@ class Loader:
         for wanted in fromlist:
             if wanted != "*" and not hasattr(module, wanted):
                 raise MissingImport("S107", f"`{name}` has no name `{wanted}`")
-        return module if fromlist else self.simulated[name.partition(".")[0]]
+        return module if fromlist or "." not in name else self._top(name)
+
+    def _top(self, name: str) -> ModuleType:
+        """Return the package that `import a.b` binds; `neuronxcc` is made up of its known part."""
+        top, *rest = name.split(".")
+        known = self.simulated.get(top)
+        if known is not None:
+            return known
+        package = outer = ModuleType(top)
+        for depth, part in enumerate(rest, 2):
+            inner = self.simulated.get(".".join(name.split(".")[:depth]), ModuleType(part))
+            setattr(outer, part, inner)
+            outer = inner
+        return package
 
     def _relative(
         self, base: Path | None, name: str, fromlist: Sequence[str], level: int
@@ -139,21 +173,20 @@ class Loader:
         for root in self.roots:
             module = self._find(root, parts)
             if module is not None:
-                top = self._find(root, parts[:1])
-                assert top is not None
-                return top, module
+                known = self._modules.get(root / parts[0])
+                return known or module, module
         return None
 
     def _find(self, folder: Path, parts: Sequence[str]) -> ModuleType | None:
         """Return the module at `folder`/parts, binding each module in its parent."""
         if not parts:
-            return self._directory(folder)
+            return self._package(folder, run=True)
         parent: ModuleType | None = None
         module: ModuleType | None = None
-        for part in parts:
+        for depth, part in enumerate(parts, 1):
             if (folder / part).is_dir():
                 folder = folder / part
-                module = self._directory(folder)
+                module = self._package(folder, run=depth == len(parts))
             elif (folder / f"{part}.py").is_file():
                 module = self._execute(folder / f"{part}.py")
                 folder = folder / part
@@ -163,17 +196,6 @@ class Loader:
                 setattr(parent, part, module)
             parent = module
         return module
-
-    def _directory(self, folder: Path) -> ModuleType:
-        """Return the module of a package, with or without `__init__.py`."""
-        init = folder / "__init__.py"
-        if init.is_file():
-            return self._execute(init)
-        known = self._modules.get(folder)
-        if known is None:
-            known = self._modules[folder] = ModuleType(self._dotted(folder))
-            known.__path__ = [str(folder)]
-        return known
 
     def _load_submodules(self, module: ModuleType, names: Sequence[str]) -> None:
         """Bind the submodules that a `from module import names` asks for."""
@@ -189,10 +211,6 @@ class Loader:
 
 def _folder_of(module: ModuleType) -> Path | None:
     """Return the directory of a package, None for a plain module."""
-    file = getattr(module, "__file__", None)
-    if file is not None:
-        path = Path(file)
-        return path.parent if path.name == "__init__.py" else None
     paths = getattr(module, "__path__", None)
     return Path(paths[0]) if paths else None
 

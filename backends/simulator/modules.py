@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
+from backends.isa.dtypes import Dtype
 from backends.isa.targets import Target
 from backends.isa.versions import VERSIONS
 from backends.simulator.faults import Fault
@@ -38,9 +39,13 @@ _COLLECTIVES = (
 
 def simulated_modules(target: Target, launcher: Launcher) -> Mapping[str, ModuleType]:
     """Return module objects by dotted name; `launcher` runs a kernel that is called directly."""
-    isa = namespace("nki.isa", _isa_names())
+    constants = namespace("nki.isa.constants", dict(ENUMS))
+    isa = namespace("nki.isa", {**_isa_names(), "constants": constants})
     nl = language(target)
-    typing = namespace("nki.typing", {"tensor": _TensorType(), "NkiTensor": nl.NkiTensor})
+    typing = namespace(
+        "nki.typing",
+        {"tensor": _TensorType(), "mutable_tensor": _TensorType(), "NkiTensor": nl.NkiTensor},
+    )
     collectives = namespace("nki.collectives", _collective_names())
     builder = namespace(
         "nki.compiler.kernel_builder",
@@ -57,6 +62,7 @@ def simulated_modules(target: Target, launcher: Launcher) -> Mapping[str, Module
             "__version__": _SIMULATED_VERSION,
             "jit": jit,
             "simulate": lambda kernel: kernel if isinstance(kernel, Kernel) else jit(kernel),
+            "dtype": Dtype,
             "isa": isa,
             "language": nl,
             "typing": typing,
@@ -67,9 +73,12 @@ def simulated_modules(target: Target, launcher: Launcher) -> Mapping[str, Module
     return {
         "nki": nki,
         "nki.isa": isa,
+        "nki.isa.constants": constants,
         "nki.language": nl,
         "nki.language.tile_size": nl.tile_size,
         "nki.typing": typing,
+        # Shipped kernels of 0.3 still take the annotations from the old name space.
+        "neuronxcc.nki.typing": typing,
         "nki.collectives": collectives,
         "nki.compiler": compiler,
         "nki.compiler.kernel_builder": builder,
