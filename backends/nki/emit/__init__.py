@@ -1,0 +1,1 @@
+"""Tile program to NKI source text."""

@@ -1,0 +1,133 @@
+"""Statements of the tile program as NKI text."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from backends.nki.emit.writer import Writer
+from backends.nki.program.nodes import (
+    Allocate,
+    Assign,
+    Banner,
+    Comment,
+    For,
+    If,
+    Instruction,
+    Integers,
+    Invoke,
+    Operand,
+    Pattern,
+    Range,
+    Rebind,
+    Require,
+    RequireShape,
+    Statement,
+    Tile,
+    Token,
+    View,
+)
+from backends.nki.program.numbers import ONE, ZERO, Number
+
+
+def write_statements(writer: Writer, statements: tuple[Statement, ...]) -> None:
+    """Add statements to the text."""
+    for statement in statements:
+        _statement(writer, statement)
+
+
+def _statement(writer: Writer, statement: Statement) -> None:
+    match statement:
+        case Allocate(tile=tile, origin=origin):
+            writer.origin(origin)
+            writer.line(f"{tile.name} = {allocation(tile)}")
+        case Instruction(opcode=opcode, operands=operands, origin=origin):
+            writer.origin(origin)
+            writer.call(f"nisa.{opcode}", [f"{key}={operand(value)}" for key, value in operands])
+        case Assign(name=name, value=value):
+            writer.line(f"{name} = {value}")
+        case Invoke(function=function, arguments=arguments, results=results, origin=origin):
+            writer.origin(origin)
+            head = f"{', '.join(results)} = {function}" if results else function
+            writer.call(head, [operand(argument) for argument in arguments])
+        case For():
+            writer.line(f"for {statement.variable} in range({_range(statement)}):")
+            with writer.indented():
+                write_statements(writer, statement.body)
+        case If(condition=condition, then=then, otherwise=otherwise):
+            writer.line(f"if {condition}:")
+            with writer.indented():
+                write_statements(writer, then)
+            if otherwise:
+                writer.line("else:")
+                with writer.indented():
+                    write_statements(writer, otherwise)
+        case Require(condition=condition, message=message):
+            quoted = '"' + message.replace("\\", "\\\\").replace('"', '\\"') + '"'
+            writer.line(f"assert {condition}, {'f' if '{' in message else ''}{quoted}")
+        case RequireShape(tile=tile):
+            writer.line(f"assert {tile.name}.shape == {_tuple(tile.shape)}, (")
+            with writer.indented():
+                wanted = ", ".join(f"{{{size}}}" for size in tile.shape)
+                writer.line(f'f"{tile.name} must have shape ({wanted}), got {{{tile.name}.shape}}"')
+            writer.line(")")
+        case Banner(title=title):
+            writer.blank()
+            writer.line(f"# ========== {title} ==========")
+        case Comment(text=text):
+            writer.text("\n".join(f"# {line}" for line in text.split("\n")))
+        case Rebind(targets=targets, sources=sources):
+            writer.line(f"{', '.join(targets)} = {', '.join(sources)}")
+        case _:
+            assert_never(statement)
+
+
+def _range(loop: For) -> str:
+    if loop.step != ONE:
+        return f"{loop.start}, {loop.stop}, {loop.step}"
+    return f"{loop.stop}" if loop.start == ZERO else f"{loop.start}, {loop.stop}"
+
+
+def allocation(tile: Tile) -> str:
+    """The `nl.ndarray` call that creates a tile."""
+    shape = _tuple(tile.shape)
+    return f"nl.ndarray({shape}, dtype={tile.element.text}, buffer=nl.{tile.space.value})"
+
+
+def _tuple(sizes: tuple[Number, ...]) -> str:
+    return f"({', '.join(str(size) for size in sizes)}{',' if len(sizes) == 1 else ''})"
+
+
+def operand(value: Operand) -> str:
+    """An operand as Python text."""
+    match value:
+        case View(tile=tile, index=None):
+            return tile.name
+        case View(tile=tile, index=index):
+            assert index is not None
+            return f"{tile.name}[{', '.join(_index(entry) for entry in index)}]"
+        case Pattern(tile=tile, steps=steps, offset=offset):
+            pairs = ", ".join(f"[{step}, {count}]" for step, count in steps)
+            return f"{tile.name}.ap(pattern=[{pairs}], offset={offset})"
+        case Token(text=text):
+            return text
+        case Integers(rows=rows):
+            return "[" + ", ".join(f"[{step}, {count}]" for step, count in rows) + "]"
+        case bool():
+            return str(value)
+        case Number():
+            return str(value)
+        case _:
+            assert_never(value)
+
+
+def _index(entry: Range | None) -> str:
+    if entry is None:
+        return ":"
+    parts = ["" if entry.start == ZERO else str(entry.start)]
+    parts.append("" if entry.stop is None else str(entry.stop))
+    if entry.step is not None:
+        parts.append(str(entry.step))
+    # As the usual formatter does: spaces around the colon when a bound is an expression.
+    space = " " if any(" " in text for text in parts) else ""
+    text = f"{space}:{space}".join(parts)
+    return text.replace(":  :", "::").strip()

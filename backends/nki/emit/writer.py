@@ -1,0 +1,81 @@
+"""Lines of Python with indentation, wrapped at 120 columns, with origin comments.
+
+An origin comment (`# gdn_tkg.gdn:21: decay = ...`) is written when the `.gdn` line that the next
+statement came from is not the one before, and never twice in a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from attrs import define, field
+
+from gdsl.source import Span
+
+WIDTH = 120
+INDENT = "    "
+
+
+@define
+class Writer:
+    """Collects lines. `origins` False leaves the origin comments out."""
+
+    origins: bool = True
+    lines: list[str] = field(factory=list)
+    _depth: int = 0
+    _origin: tuple[str, int] | None = None
+
+    def line(self, text: str = "") -> None:
+        """Add one line at the current indentation."""
+        self.lines.append(f"{INDENT * self._depth}{text}" if text else "")
+
+    def text(self, text: str) -> None:
+        """Add several lines, each at the current indentation."""
+        for line in text.split("\n"):
+            self.line(line.rstrip())
+
+    def blank(self) -> None:
+        """Add an empty line, unless there is one or a block has just begun."""
+        if self.lines and self.lines[-1] and not self.lines[-1].endswith(":"):
+            self.lines.append("")
+
+    def call(self, head: str, arguments: list[str]) -> None:
+        """Add `head(arguments)`, one argument per line where it is too wide."""
+        flat = f"{head}({', '.join(arguments)})"
+        if len(INDENT) * self._depth + len(flat) <= WIDTH:
+            self.line(flat)
+            return
+        self.line(f"{head}(")
+        with self.indented():
+            for argument in arguments:
+                self.line(f"{argument},")
+        self.line(")")
+
+    @contextmanager
+    def indented(self) -> Iterator[None]:
+        """Indent what is added meanwhile."""
+        self._depth += 1
+        yield
+        self._depth -= 1
+
+    def origin(self, span: Span | None) -> None:
+        """Say where the following lines come from, if that is news."""
+        if span is None or not self.origins:
+            return
+        place = (span.source.name.rsplit("/", 1)[-1], span.line)
+        if place == self._origin:
+            return
+        self._origin = place
+        source = " ".join(span.source.line_text(span.line).split())
+        comment = f"# {place[0]}:{place[1]}: {source}"
+        room = WIDTH - len(INDENT) * self._depth
+        self.line(comment if len(comment) <= room else f"{comment[: room - 3]}...")
+
+    def forget_origin(self) -> None:
+        """The next origin is news again (a new function or phase)."""
+        self._origin = None
+
+    def render(self) -> str:
+        """The text, ending in one newline."""
+        return "\n".join(self.lines).rstrip() + "\n"

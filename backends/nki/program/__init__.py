@@ -1,0 +1,1 @@
+"""The tile program: a trace-time program over symbolic sizes. Printed as NKI by `..emit`."""

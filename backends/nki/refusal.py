@@ -1,0 +1,24 @@
+"""Refusing a kernel: what this backend cannot emit, said with the place in the text."""
+
+from __future__ import annotations
+
+from gdsl.diagnostics.diagnostic import Diagnostic
+from gdsl.errors import CompileError
+from gdsl.source import Span
+
+UNSUPPORTED = "E0521"
+TARGET_LIMIT = "E0522"
+
+
+def refuse(
+    message: str,
+    span: Span | None,
+    *,
+    label: str = "",
+    notes: tuple[str, ...] = (),
+    help: str | None = None,
+    code: str = UNSUPPORTED,
+) -> CompileError:
+    """Return the error to raise."""
+    found = Diagnostic(code, message, span, label=label, notes=notes, help=help)
+    return CompileError(message, (found,))

@@ -1,0 +1,1 @@
+"""Instruction selection: from mathematics on named axes to instructions on tiles."""

@@ -1,0 +1,159 @@
+"""A delta recurrence over the *old* state: what is read, what is added, what comes out.
+
+With D the decay, a the read vector and e, w the erase and write keys (canonical form), everything a
+step needs from the state can be read before it changes:
+
+    R_b = sum[K](b * S_old)                     for each distinct base b of the reads
+    r   = factor_a * R_a                        a = base_a * factor_a, times D when it reads after
+    S   = D * S_old + sum_b b (x) delta_b       delta_b = what the write and the erase add along b
+    o   = factor_q * R_q + sum_b (q . b) delta_b + skip
+
+`split` takes every factor without the key axis out of the vectors (L2 norms, scales, a scalar
+decay), so that the bases are raw inputs: nothing is normalised before it meets the state. A decay
+along K stays with the base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import frozen
+
+from backends.nki.program.numbers import Name
+from backends.nki.refusal import refuse
+from backends.nki.select.algebra import Algebra, split
+from backends.nki.select.terms import Known, Stage, Term
+from backends.nki.select.translate import Translator
+from gdsl.canonical.form import DecayKind, Delta, Emit, ReadWhen
+from gdsl.ir.kernel import Run
+from gdsl.ir.node import Symbol
+
+
+@frozen
+class Update:
+    """`key` (x) `delta` is added to the decayed state."""
+
+    key: Term
+    """Along K, from the inputs."""
+    delta: Term
+    """Along V."""
+
+
+@frozen
+class DeltaTerms:
+    """One step of a delta recurrence in terms of the old state."""
+
+    reads: tuple[Term, ...]
+    """Vectors along K, contracted with the old state."""
+    read_results: tuple[Term, ...]
+    """A leaf along V for each read."""
+    decay: Term | None
+    """Multiplies the state: a number, a row value, or a vector along K. None: no decay."""
+    updates: tuple[Update, ...]
+    outputs: tuple[tuple[Symbol, Term], ...]
+
+
+def delta_terms(translator: Translator, run: Run, delta: Delta) -> DeltaTerms:
+    """Return the terms of a run. Raises CompileError for a form the decode schedule lacks."""
+    _require_supported(run, delta)
+    inside = Translator(translator.algebra, translator.rows)
+    for parameter, argument in zip(run.rule.params, run.args, strict=True):
+        inside.terms[parameter] = term = translator.term(argument)
+        translator.algebra.name(term, parameter.name)
+    named = dict(zip(run.rule.results, run.results, strict=True))
+    return _Former(translator.algebra, inside, delta, named).form()
+
+
+def _require_supported(run: Run, delta: Delta) -> None:
+    span = run.span
+    if delta.substeps is not None:
+        raise refuse(
+            f"sub-steps along `{delta.substeps}` in a decode step are not emitted yet", span
+        )
+    if delta.decay.kind is DecayKind.VALUE_VECTOR:
+        raise refuse("a decay along the value axis is not emitted yet", delta.decay.span or span)
+    for emit in delta.emits:
+        if emit.axis != delta.key_axis:
+            raise refuse(f"an output that sums over `{emit.axis}` is not emitted yet", emit.span)
+
+
+class _Former:
+    """Collects reads and updates while the pieces of the canonical form are translated."""
+
+    def __init__(
+        self, algebra: Algebra, inside: Translator, delta: Delta, results: Mapping[Symbol, Symbol]
+    ) -> None:
+        self.algebra = algebra
+        self.names = results
+        self.inside = inside
+        self.delta = delta
+        self.reads: list[Term] = []
+        self.results: list[Term] = []
+        factor = delta.decay.factor
+        self.decay = None if factor is None else inside.term(factor)
+
+    def form(self) -> DeltaTerms:
+        updates = self._updates()
+        outputs = tuple((self.names[e.result], self._output(e, updates)) for e in self.delta.emits)
+        return DeltaTerms(
+            tuple(self.reads), tuple(self.results), self.decay, tuple(updates), outputs
+        )
+
+    def _read(self, vector: Term) -> Term:
+        """sum[K](vector * S_old): the factor of the vector times a leaf."""
+        base, factor = split(self.algebra, vector)
+        if base not in self.reads:
+            name = f"read_{len(self.reads)}"
+            self.reads.append(base)
+            self.results.append(self.algebra.leaf(name, self.delta.value_axis, True, Stage.READS))
+        return self.algebra.product(factor, self.results[self.reads.index(base)])
+
+    def _decayed(self, vector: Term) -> Term:
+        return vector if self.decay is None else self.algebra.product(vector, self.decay)
+
+    def _updates(self) -> list[Update]:
+        delta, term = self.delta, self.inside.term
+        found: dict[Term, Term] = {}
+        if delta.write is not None:
+            base, factor = split(self.algebra, term(delta.write.key))
+            found[base] = self.algebra.product(factor, term(delta.write.value))
+        if delta.read is not None and delta.erase is not None:
+            vector = term(delta.read.vector)
+            if delta.read.when is ReadWhen.POST:
+                vector = self._decayed(vector)
+            r = self._read(vector)
+            base, factor = split(self.algebra, term(delta.erase))
+            erased = self.algebra.product(factor, r)
+            written = found.get(base)
+            found[base] = (
+                self.algebra.product(self.algebra.known(-1), erased)
+                if written is None
+                else self.algebra.op("sub", written, erased)
+            )
+        return [Update(base, value) for base, value in found.items()]
+
+    def _output(self, emit: Emit, updates: list[Update]) -> Term:
+        parts: list[Term] = []
+        if emit.query is not None:
+            query = self.inside.term(emit.query)
+            parts.append(self._read(self._decayed(query) if emit.after else query))
+            if emit.after:
+                parts += [self._overlap(query, update) for update in updates]
+        if emit.skip is not None:
+            parts.append(self.inside.term(emit.skip))
+        total = parts[0]
+        for part in parts[1:]:
+            total = self.algebra.op("add", total, part)
+        return total
+
+    def _overlap(self, query: Term, update: Update) -> Term:
+        """(query . key) delta: what the new rank-one part contributes to the output."""
+        base, factor = split(self.algebra, query)
+        along = self.algebra.product(base, update.key)
+        dot = self.algebra.fold("sum", along, Name(self.delta.key_axis))
+        return self.algebra.product(factor, dot, update.delta)
+
+
+def is_constant(term: Term | None) -> bool:
+    """Whether a decay is known when the kernel is traced."""
+    return term is None or isinstance(term, Known)

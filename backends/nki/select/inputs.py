@@ -1,0 +1,164 @@
+"""Input tensors as sources of leaves: the DMA that brings the rows of a tile into SBUF."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import define, field, frozen
+
+from backends.nki.program.build import Block, part
+from backends.nki.program.nodes import Element, Function, Pattern, Range, Tile, View
+from backends.nki.program.numbers import ONE, ZERO, Literal, Name, Number
+from backends.nki.refusal import refuse
+from backends.nki.select.addressing import Level, Strides, row_levels, strides
+from backends.nki.select.helpers import load_columns, load_rows
+from backends.nki.select.selector import Layout
+from gdsl.canonical.form import Delta
+from gdsl.ir.dims import Dim
+
+
+@define
+class RowWindow:
+    """The rows of the tile that is being processed, and the axes they enumerate."""
+
+    axes: tuple[str, ...]
+    first: Number
+    count: Number
+    helpers: dict[str, Function] = field(factory=dict)
+    """Functions of the module that loads needed so far."""
+
+
+@frozen
+class InputSource:
+    """A tensor argument. `wide` is the axis it has beside the rows, if any."""
+
+    tile: Tile
+    strides: Strides
+    wide: str | None
+    window: RowWindow
+    key_axis: str
+
+    @property
+    def element(self) -> Element:
+        """The tensor's element type."""
+        return self.tile.element
+
+    @property
+    def key_major(self) -> bool:
+        """Whether rows lie closer together than the key axis, so that K belongs on partitions."""
+        if self.wide != self.key_axis or self.wide not in self.strides.axes:
+            return False
+        inner = self.strides.axes[self.strides.axes.index(self.wide) + 1 :]
+        return any(axis in self.window.axes for axis in inner)
+
+    def load(self, block: Block, dst: View, layout: Layout) -> None:
+        """Add the DMA that fills `dst`: [rows, wide] in ROWS, [K, rows] in KEYS."""
+        levels = tuple(
+            level for level in row_levels(self.strides, self.window.axes) if level.count != ONE
+        )
+        across = (self.strides.of(self.wide), dst.shape[1]) if self.wide else (ONE, ONE)
+        if layout is Layout.KEYS:
+            across = (self.strides.of(self.wide) if self.wide else ZERO, dst.shape[0])
+        match levels:
+            case () | (Level(step=Literal(value=0)),):
+                self._repeat(block, dst, layout, across)
+            case (level,):
+                self._affine(block, dst, layout, across, level.step)
+            case (outer, inner):
+                self._wrapped(block, dst, layout, across, (outer, inner))
+            case _:
+                raise NotImplementedError(f"`{self.tile.name}`: rows at more than two strides")
+
+    def _repeat(
+        self, block: Block, dst: View, layout: Layout, across: tuple[Number, Number]
+    ) -> None:
+        """The same values for every row."""
+        if layout is Layout.KEYS:
+            steps = (across, (ZERO, dst.shape[1]))
+        else:
+            steps = ((ZERO, dst.shape[0]), across)
+        block.do("dma_copy", dst=dst, src=Pattern(self.tile, steps, ZERO))
+
+    def _affine(
+        self,
+        block: Block,
+        dst: View,
+        layout: Layout,
+        across: tuple[Number, Number],
+        step: Number,
+    ) -> None:
+        if layout is Layout.KEYS:
+            first, count = self.window.first, self.window.count
+            src: View | Pattern = Pattern(self.tile, (across, (step, count)), first * step)
+        else:
+            src = _affine(self.tile, step, across, self.window, self.wide is not None)
+        block.do("dma_copy", dst=dst, src=src)
+
+    def _wrapped(
+        self,
+        block: Block,
+        dst: View,
+        layout: Layout,
+        across: tuple[Number, Number],
+        levels: tuple[Level, Level],
+    ) -> None:
+        outer, inner = levels
+        function = load_rows() if layout is Layout.ROWS else load_columns()
+        self.window.helpers.setdefault(function.name, function)
+        block.call(
+            function.name,
+            dst,
+            View(self.tile, self.tile.shape),
+            self.window.first,
+            inner.count,
+            outer.step,
+            inner.step,
+            across[0],
+        )
+
+
+def rows_of(
+    tile: Tile, dims: tuple[Dim, ...], window: RowWindow, wide: str | None
+) -> View | Pattern:
+    """Return where the rows of the window lie in an output tensor, as [rows, wide]."""
+    tensor = strides(dims)
+    levels = row_levels(tensor, window.axes)
+    if len(levels) != 1 or levels[0].step == ZERO:
+        raise refuse(f"output `{tile.name}` does not hold the rows of the state in order", None)
+    step = levels[0].step
+    across = (tensor.of(wide), Name(wide)) if wide else (ONE, ONE)
+    return _affine(tile, step, across, window, wide is not None)
+
+
+def state_blocks(
+    dims: tuple[Dim, ...],
+    window: RowWindow,
+    group: tuple[Number, Number],
+    sizes: tuple[Number, Number],
+    delta: Delta,
+) -> Callable[[Tile], Pattern]:
+    """Return what gives the [K, heads, V] blocks of a group in a state tensor."""
+    tensor = strides(dims)
+    levels = row_levels(tensor, window.axes)
+    if len(levels) != 1:
+        raise refuse("the rows of the state are not contiguous", None)
+    step, (start, heads), (K, V) = levels[0].step, group, sizes
+    steps = ((tensor.of(delta.key_axis), K), (step, heads), (tensor.of(delta.value_axis), V))
+    offset = (window.first + start) * step
+    return lambda tile: Pattern(tile, steps, offset)
+
+
+def _affine(
+    tile: Tile,
+    step: Number,
+    across: tuple[Number, Number],
+    window: RowWindow,
+    has_width: bool,
+) -> View | Pattern:
+    """Rows at one stride: a plain slice where the tensor has that shape."""
+    first, count = window.first, window.count
+    if len(tile.shape) == 1:
+        return View(tile, (count,), (Range(first, first + count),))
+    if len(tile.shape) == 2 and has_width and step == tile.shape[1]:
+        return part(View(tile, tile.shape), (first, count), None)
+    return Pattern(tile, ((step, count), across), first * step)

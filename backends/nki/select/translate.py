@@ -1,0 +1,128 @@
+"""Typed expressions to terms: names resolved, row axes dropped, wide axes kept.
+
+`Translator` walks the body of a kernel up to and after its runs; what it binds in `terms` is what
+instruction selection starts from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import assert_never
+
+from attrs import define, field
+
+from backends.nki.program.numbers import Literal, Name
+from backends.nki.refusal import refuse
+from backends.nki.select.algebra import Algebra, NotTraceTime, TwoWideAxes
+from backends.nki.select.terms import Leaf, Stage, Term
+from gdsl.ir.expr import (
+    Apply,
+    Cast,
+    Const,
+    Expr,
+    Index,
+    Reduce,
+    Ref,
+    Rename,
+    Shift,
+    Size,
+    Unpack,
+)
+from gdsl.ir.node import Symbol
+
+
+@define
+class Translator:
+    """Turns expressions into terms. `rows` are the axes the state maps over, in its order."""
+
+    algebra: Algebra
+    rows: tuple[str, ...]
+    terms: dict[Symbol, Term] = field(factory=dict)
+    """The value of every name met so far."""
+
+    def leaf(self, symbol: Symbol, axes: tuple[str, ...], stage: Stage, name: str) -> Leaf:
+        """Bind a name to a value that is there, and return it."""
+        wide = [axis for axis in axes if axis not in self.rows]
+        if len(wide) > 1:
+            raise TwoWideAxes(wide[0], wide[1])
+        on_rows = any(axis in self.rows for axis in axes)
+        term = self.algebra.leaf(name, wide[0] if wide else None, on_rows, stage)
+        assert isinstance(term, Leaf)
+        self.terms[symbol] = term
+        return term
+
+    def term(self, expr: Expr) -> Term:
+        """Return an expression as a term. Raises CompileError for what has no instruction."""
+        try:
+            return self._at(expr)
+        except TwoWideAxes as error:
+            first, second = error.axes
+            raise refuse(
+                f"a value along both `{first}` and `{second}` does not fit a decode step",
+                expr.span,
+                label="only the state may have both axes",
+                help=f"sum over `{first}` or `{second}` before",
+            ) from error
+        except NotTraceTime as error:
+            raise refuse(
+                f"`{error.operator}` of numbers that are known only when the kernel is traced",
+                expr.span,
+                help="pass the result as the parameter instead",
+            ) from error
+
+    def define(self, symbol: Symbol, expr: Expr) -> Term:
+        """Bind a name to an expression, and call the term by that name."""
+        term = self.term(expr)
+        self.terms[symbol] = term
+        self.algebra.name(term, symbol.name)
+        return term
+
+    def _at(self, expr: Expr) -> Term:
+        term = self._term(expr)
+        if expr.span is not None and not isinstance(expr, Ref):
+            self.algebra.spans.setdefault(term, expr.span)
+        return term
+
+    def _term(self, expr: Expr) -> Term:
+        match expr:
+            case Ref(symbol=symbol):
+                return self.terms[symbol]
+            case Const(value=value):
+                return self.algebra.known(int(value) if value.is_integer() else value)
+            case Size(axis=axis):
+                return self.algebra.known(Name(axis))
+            case Apply(operator=operator, args=args):
+                return self.algebra.op(operator, *(self._at(arg) for arg in args))
+            case Reduce(operator=operator, axes=axes, arg=arg):
+                return self._reduce(operator, axes, arg)
+            case Cast(dtype=dtype, arg=arg):
+                inner = self._at(arg)
+                return inner if dtype.value == "f32" else self.algebra.rounded(dtype.value, inner)
+            case Rename() | Index() | Shift() | Unpack():
+                raise refuse(
+                    f"`{_WRITTEN[type(expr)]}` in a decode step is not emitted yet",
+                    expr.span,
+                    help="compute it before the kernel and pass it as an input",
+                )
+            case _:
+                assert_never(expr)
+
+    def _reduce(self, operator: str, axes: tuple[str, ...], arg: Expr) -> Term:
+        inner = self._at(arg)
+        over_rows = [axis for axis in axes if axis in self.rows]
+        if over_rows:
+            raise refuse(
+                f"`{operator}[{over_rows[0]}]` crosses rows of the state",
+                arg.span,
+                label=f"`{over_rows[0]}` is an axis the state maps over",
+                notes=("each row lies on its own partition of a decode step",),
+            )
+        if inner.wide != axes[0] or len(axes) > 1:
+            # Constant along the axis: the sum is a multiple, the rest the value itself.
+            size = self.algebra.known(Name(axes[0])) if operator == "sum" else Literal(1)
+            return inner if isinstance(size, Literal) else self.algebra.product(size, inner)
+        return self.algebra.fold(operator, inner, Name(axes[0]))
+
+
+_WRITTEN: dict[type, str] = {Rename: "rename", Index: "index", Shift: "shift", Unpack: "unpack"}
+Translate = Callable[[Expr], Term]
