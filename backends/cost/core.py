@@ -34,6 +34,10 @@ class Costs:
     rings: dict[int, Ring]
     """By position of the instruction."""
 
+    def issue(self, at: int) -> float:
+        """Return what triggering a transfer occupies its queue for."""
+        return self.machine["dma_software_issue" if self.rings[at].software else "dma_issue"]
+
 
 def cost_of(program: Program, machine: Machine, cores: int) -> Costs:
     """Time every distinct workload of a program; `cores` share one HBM stack."""
@@ -145,7 +149,9 @@ class Core:
         for resource in self._resources(at, queue):
             self._held.setdefault(resource, {})[queue] = (release, at)
         visible = start + max(time.latency, time.busy) + extra + (busy - time.busy)
-        self.placed[at] = Placed(queue, start, release, visible, start, cause, reason, busy + extra)
+        self.placed[at] = Placed(
+            queue, start, release, visible, start, cause, reason, busy + extra, (start, release)
+        )
 
     def _table_load(self, time: Duration) -> float:
         if time.table is None or time.table == self._table:
@@ -201,10 +207,8 @@ class Core:
         ring = self.costs.rings[at]
         head, previous = self._free.get(ring.queue, (0.0, None))
         start, cause, reason = _latest((ready, cause, reason), (head, previous, "engine"))
-        if ring.software:
-            busy, delay = machine["dma_software_issue"], machine["dma_software_delay"]
-        else:
-            busy = delay = machine["dma_issue"]
+        busy = self.costs.issue(at)
+        delay = machine["dma_software_delay"] if ring.software else busy
         self._free[ring.queue] = (start + busy, at)
         lead = delay + machine["dma_start"]
         ring_free, on_ring = self._ring_free.get(ring.name, (0.0, None))
@@ -222,7 +226,10 @@ class Core:
         self._moved = (shared_end, at)
         self._ring_free[ring.name] = (max(data_start + machine["dma_interval"], data_end), at)
         visible = data_end + machine["dma_visible"]
-        self.placed[at] = Placed(ring.queue, start, visible, visible, entered, cause, reason, busy)
+        occupied = (data_start, data_end)
+        self.placed[at] = Placed(
+            ring.queue, start, visible, visible, entered, cause, reason, busy, occupied
+        )
 
 
 def _latest(

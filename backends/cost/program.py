@@ -8,9 +8,9 @@ from backends.cost.hazards import Edge, dependencies
 from backends.cost.placement import Placement, place
 from backends.cost.workload import Transfer, Workload, workload
 from backends.isa.targets import PSUM_BANK_BYTES
-from backends.isa.trace import Record, Trace
+from backends.isa.trace import Engine, Record, Trace
 
-QUEUES = ("tensor", "vector", "scalar", "gpsimd", "sync")
+QUEUES: tuple[Engine, ...] = ("tensor", "vector", "scalar", "gpsimd", "sync")
 """In-order instruction streams of a core. Further queues trigger DMAs only (`rings.py`)."""
 
 

@@ -15,6 +15,9 @@ from backends.cost.hazards import Edge, Kind
 from backends.cost.program import Program
 from backends.isa.machine import Machine
 
+MICROSECOND = 1000.0
+"""In nanoseconds, the unit of every time in this package until it enters a report."""
+
 _REASONS = {Kind.RESULT: "data", Kind.FREED: "buffer", Kind.ACCUMULATE: "engine"}
 
 

@@ -1,0 +1,54 @@
+"""How far the figure moves when the assumed numbers do.
+
+In program order time is monotone in every duration, so all assumed numbers at their favourable ends
+and all at their unfavourable ends bound the figure for every combination in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from backends.cost.program import Program
+from backends.cost.timeline import MICROSECOND, program_order
+from backends.isa.machine import ROWS, Machine
+from gdsl.profiler import Case
+
+_MORE_IS_FASTER = frozenset({"bytes/ns", "fraction", "rings", "TFLOPS"})
+_UNITS = {row.key: row.unit for row in ROWS}
+_NOT_IN_A_TIMELINE = frozenset({"launch", "peak_fp8"})
+
+
+def extreme(machine: Machine, end: Literal["favourable", "unfavourable"]) -> Machine:
+    """Return the machine with every assumed number at one end of its range."""
+    values = {}
+    for key in machine.assumed:
+        fact = machine.facts[key]
+        assert fact.low is not None
+        assert fact.high is not None
+        takes_low = (_UNITS[key] in _MORE_IS_FASTER) != (end == "favourable")
+        values[key] = fact.low if takes_low else fact.high
+    return machine.replaced(values)
+
+
+def bounds_over_assumptions(programs: Sequence[Program], machine: Machine) -> tuple[float, float]:
+    """Return the least and the greatest program-order time. Nanoseconds."""
+    ends = [
+        program_order(programs, at).end
+        for at in (machine, extreme(machine, "favourable"), extreme(machine, "unfavourable"))
+    ]
+    return min(ends), max(ends)
+
+
+def sweep(programs: Sequence[Program], machine: Machine) -> tuple[Case, ...]:
+    """Re-run with one assumed number at a time at either end of its range."""
+    cases = []
+    for key in machine.assumed:
+        if key in _NOT_IN_A_TIMELINE:
+            continue
+        fact = machine.facts[key]
+        for value in (fact.low, fact.high):
+            if value is not None and value != fact.value:
+                end = program_order(programs, machine.replaced({key: value})).end
+                cases.append(Case(key, value, end / MICROSECOND))
+    return tuple(cases)
