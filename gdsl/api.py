@@ -6,7 +6,7 @@ caller's kind. Errors are `GdslError`s with `.diagnostics`. Nothing here keeps s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -119,11 +119,7 @@ def compile(
 
 def _target(name: str | None) -> str:
     target = name or default_target()
-    if target not in TARGETS:
-        raise UsageError(
-            f"there is no target `{target}`{did_you_mean(target, TARGETS)}; "
-            f"targets: {', '.join(TARGETS)}"
-        )
+    _known((target,), TARGETS, "target")
     return target
 
 
@@ -189,11 +185,41 @@ def random_inputs(kernel: Definition, shape: Sizes = None, seed: int = 0) -> dic
     return random_arguments(kernel.kernel, sizes, seed)
 
 
-def verify(kernel: Definition, **options: Any) -> VerifyReport:
-    """Compare the simulated kernel with the interpreter; see `gdsl.verify.run.verify`."""
-    from gdsl.verify.run import verify as verify_kernel
+def verify(
+    kernel: Definition,
+    *,
+    shape: Sizes = None,
+    targets: Sequence[str] = TARGETS,
+    lnc: Sequence[int] = (1, 2),
+    regimes: Sequence[str] | str = "all",
+    precisions: Sequence[str] | None = None,
+    seed: int = 0,
+    settings: Mapping[str, Value] | None = None,
+) -> VerifyReport:
+    """Compare the simulated kernel with the interpreter in float64 and return the verdict.
 
-    return verify_kernel(kernel, **options)
+    Every combination of `regimes`, `targets`, core counts `lnc` and `precisions` (None: all that
+    apply) runs; see `gdsl.verify`. Raises UsageError for names that do not exist.
+    """
+    from gdsl.verify.precisions import PRECISIONS
+    from gdsl.verify.run import ALL_REGIMES, Request
+    from gdsl.verify.run import verify as run_request
+
+    names = ALL_REGIMES if regimes == "all" else regimes
+    names = (names,) if isinstance(names, str) else tuple(names)
+    _known(names, ALL_REGIMES, "regime")
+    _known(precisions or (), PRECISIONS, "precision")
+    _known(targets, TARGETS, "target")
+    request = Request(kernel, shape, targets, lnc, names, precisions, seed, dict(settings or {}))
+    return run_request(request)
+
+
+def _known(names: Sequence[str], known: Sequence[str], what: str) -> None:
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                f"there is no {what} `{name}`{did_you_mean(name, known)}; known: {', '.join(known)}"
+            )
 
 
 def simulate(

@@ -75,9 +75,7 @@ def _complete(kernel: Kernel, given: Mapping[str, int]) -> dict[str, int]:
         )
     for step in size_plan(kernel).steps:
         if isinstance(step, FromTokens) and step.target[0] not in sizes and step.tokens in sizes:
-            block = (
-                step.every if isinstance(step.every, int) else _default_param(kernel, step.every)
-            )
+            block = _block(kernel, step.every)
             sizes[step.target[0]] = sizes[step.tokens] // block if block else 0
     missing = [name for name in atoms if name not in sizes]
     if missing:
@@ -90,9 +88,11 @@ def _complete(kernel: Kernel, given: Mapping[str, int]) -> dict[str, int]:
     return {name: sizes[name] for name in atoms}
 
 
-def _default_param(kernel: Kernel, name: str) -> int:
-    """The default of a parameter that counts tokens; 0 (never) where it has none."""
-    return next(int(param.default or 0) for param in kernel.params if param.name == name)
+def _block(kernel: Kernel, every: int | str) -> int:
+    """Tokens between two checkpoints; 0 (none) for a parameter without a default."""
+    if isinstance(every, int):
+        return every
+    return next(int(param.default or 0) for param in kernel.params if param.name == every)
 
 
 def _split_composite(name: str, dim: Dim, sizes: dict[str, int]) -> None:

@@ -34,19 +34,19 @@ class Part:
 
 def input_parts(item: Input) -> tuple[Part, ...]:
     """Return the parts of an input."""
-    return tuple(_parts(item.name, (), _positions(item.dims)))
+    return tuple(_parts(item.name, (), positions(item.dims)))
 
 
 def state_parts(state: State) -> tuple[Part, ...]:
     """Return the parts of a state's argument (with its pool or checkpoint axis)."""
-    return tuple(_parts(state.argument, (), _positions(state.dims)))
+    return tuple(_parts(state.argument, (), positions(state.dims)))
 
 
 def assemble(
     name: str, dims: tuple[Dim, ...], values: Mapping[Part, Array], sizes: Mapping[str, int]
 ) -> Array:
     """Return the tensor argument `name` from the values of its parts."""
-    return _join(name, (), _positions(dims), values, sizes).reshape(tensor_shape(dims, sizes))
+    return _join(name, (), positions(dims), values, sizes).reshape(tensor_shape(dims, sizes))
 
 
 def elementwise_parts(kernel: Kernel, expr: Expr) -> tuple[Part, ...]:
@@ -78,53 +78,54 @@ def _unpack_depth(expr: Expr) -> int:
     return 1 + _unpack_depth(expr.arg) if isinstance(expr, Unpack) else 0
 
 
-def _positions(dims: tuple[Dim, ...]) -> tuple[Position, ...]:
+def positions(dims: tuple[Dim, ...]) -> tuple[Position, ...]:
+    """Return what stands at each place once products are spelled out and units dropped."""
     found: list[Position] = []
     for dim in dims:
         match dim:
             case Unit():
                 pass
             case Product(parts=parts):
-                found += _positions(parts)
+                found += positions(parts)
             case Atom() | Packed():
                 found.append(dim)
     return tuple(found)
 
 
-def _first_packed(positions: tuple[Position, ...]) -> int | None:
-    return next((i for i, p in enumerate(positions) if isinstance(p, Packed)), None)
+def _first_packed(places: tuple[Position, ...]) -> int | None:
+    return next((i for i, p in enumerate(places) if isinstance(p, Packed)), None)
 
 
-def _parts(name: str, fields: tuple[str, ...], positions: tuple[Position, ...]) -> Iterator[Part]:
-    at = _first_packed(positions)
+def _parts(name: str, fields: tuple[str, ...], places: tuple[Position, ...]) -> Iterator[Part]:
+    at = _first_packed(places)
     if at is None:
-        yield Part(name, fields, tuple(p.axis for p in positions if isinstance(p, Atom)))
+        yield Part(name, fields, tuple(p.axis for p in places if isinstance(p, Atom)))
         return
-    packed = positions[at]
+    packed = places[at]
     assert isinstance(packed, Packed)
     for field, dim in packed.fields:
-        inner = (*positions[:at], *_positions((dim,)), *positions[at + 1 :])
+        inner = (*places[:at], *positions((dim,)), *places[at + 1 :])
         yield from _parts(name, (*fields, field), inner)
 
 
 def _join(
     name: str,
     fields: tuple[str, ...],
-    positions: tuple[Position, ...],
+    places: tuple[Position, ...],
     values: Mapping[Part, Array],
     sizes: Mapping[str, int],
 ) -> Array:
     """Return an array with one dimension per position."""
-    at = _first_packed(positions)
+    at = _first_packed(places)
     if at is None:
-        axes = tuple(p.axis for p in positions if isinstance(p, Atom))
+        axes = tuple(p.axis for p in places if isinstance(p, Atom))
         return values[Part(name, fields, axes)]
-    packed = positions[at]
+    packed = places[at]
     assert isinstance(packed, Packed)
     pieces = []
     for field, dim in packed.fields:
-        own = _positions((dim,))
-        inner = (*positions[:at], *own, *positions[at + 1 :])
+        own = positions((dim,))
+        inner = (*places[:at], *own, *places[at + 1 :])
         array = _join(name, (*fields, field), inner, values, sizes)
         width = math.prod(array.shape[at : at + len(own)])
         pieces.append(array.reshape(*array.shape[:at], width, *array.shape[at + len(own) :]))

@@ -1,0 +1,1 @@
+"""Do the witnesses agree? The simulated NKI text against the interpreter in float64."""

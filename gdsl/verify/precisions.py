@@ -1,0 +1,76 @@
+"""The precisions a kernel is judged in, and how each is got from the same text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from attrs import field, frozen
+
+from gdsl.ir.dtypes import Dtype
+from gdsl.ir.expr import Cast
+from gdsl.ir.kernel import Kernel, Let, Run, Statement
+from gdsl.ir.traverse import walk
+from gdsl.regimes.typed import bind_dtypes
+from gdsl.verify.judge import BF16, FP32, Bounds
+
+if TYPE_CHECKING:
+    from gdsl.algorithm.schedule_keys import Value
+
+
+@frozen
+class Precision:
+    """`widened`: the default schedule with every float in fp32 (is the algorithm right?).
+    `fp32`: fp32 inputs and operands. `bf16`: bf16 inputs and operands.
+    """
+
+    name: str
+    prefer: Dtype
+    """What dtype variables are bound to, where they may be."""
+    bounds: Bounds
+    widen: bool = False
+    settings: Mapping[str, Value] = field(factory=dict)
+
+
+_WIDENED = Precision("widened", Dtype.BF16, FP32, widen=True)
+_FP32 = Precision("fp32", Dtype.F32, FP32, settings={"operands": "f32", "reads": "f32"})
+_BF16 = Precision("bf16", Dtype.BF16, BF16)
+_BF16_OPERANDS = Precision("bf16", Dtype.BF16, BF16, settings={"operands": "bf16"})
+PRECISIONS: tuple[str, ...] = ("widened", "fp32", "bf16")
+
+
+def precisions(kernel: Kernel) -> dict[str, Precision]:
+    """Return the precisions that apply: a text that rounds by itself has no fp32 variant."""
+    found = {"widened": _WIDENED}
+    if not _rounds(kernel):
+        found["fp32"] = _FP32
+    found["bf16"] = _BF16 if _takes_bf16(kernel) else _BF16_OPERANDS
+    return found
+
+
+def _takes_bf16(kernel: Kernel) -> bool:
+    bound = bind_dtypes(kernel, Dtype.BF16)
+    return any(
+        (item.dtype if isinstance(item.dtype, Dtype) else bound[item.dtype.name]) == Dtype.BF16
+        for item in kernel.inputs
+    )
+
+
+def _rounds(kernel: Kernel) -> bool:
+    """Whether the text casts a value to less than fp32, or keeps a state in less."""
+    low = (Dtype.BF16, Dtype.F16)
+    casts = any(
+        isinstance(node, Cast) and node.dtype in low
+        for statement in kernel.body
+        for node in _nodes(statement)
+    )
+    return casts or any(state.dtype in low for state in kernel.states)
+
+
+def _nodes(statement: Statement) -> list[object]:
+    match statement:
+        case Let(value=value):
+            return list(walk(value))
+        case Run():
+            inside = [node for inner in statement.rule.body for node in _nodes(inner)]
+            return inside + [node for arg in statement.args for node in walk(arg)]

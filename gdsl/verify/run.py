@@ -1,0 +1,343 @@
+"""`verify`: every regime that applies, on every target, core count and precision asked for."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from attrs import evolve, field, frozen
+
+from gdsl.emitter import EmitOptions
+from gdsl.errors import GdslError
+from gdsl.ir.dtypes import Dtype
+from gdsl.ir.kernel import Kernel
+from gdsl.launch import output_dtype
+from gdsl.options import TARGETS
+from gdsl.pipeline import Compilation, Definition
+from gdsl.regimes.catalogue import REGIMES
+from gdsl.regimes.trial import Regime, Setting, Skip, Trial
+from gdsl.regimes.typed import bind_dtypes
+from gdsl.runner import Array
+from gdsl.shapes import resolve_sizes
+from gdsl.verify.judge import (
+    EXACT,
+    FP32,
+    Bounds,
+    Verdict,
+    errors_rms,
+    group_scale,
+    grouped,
+    judge,
+)
+from gdsl.verify.precisions import Precision, precisions
+from gdsl.verify.report import Case, Skipped, VerifyReport
+from gdsl.verify.rounding import round_operands
+from gdsl.verify.witnesses import (
+    Call,
+    Result,
+    group_axes,
+    interpret,
+    run_reference,
+    simulate,
+)
+
+if TYPE_CHECKING:
+    from gdsl.algorithm.plan import Plan
+    from gdsl.algorithm.schedule_keys import Value
+
+LNC_BITS = "lnc-bits"
+"""The check that two cores give the bits of one; it compares two simulations."""
+ALL_REGIMES: tuple[str, ...] = (*REGIMES, LNC_BITS)
+_TOKEN_FACTOR = 2.0
+_CHUNK_FACTOR = 1.5
+_BF16_STORE = 2.0**-9
+"""Relative rounding of one store in bf16, at most."""
+
+
+@frozen
+class Request:
+    """What to verify, and in which combinations."""
+
+    definition: Definition
+    shape: str | Mapping[str, int] | None = None
+    targets: Sequence[str] = TARGETS
+    lnc: Sequence[int] = (1, 2)
+    regimes: Sequence[str] = ALL_REGIMES
+    precisions: Sequence[str] | None = None
+    seed: int = 0
+    settings: Mapping[str, Value] = field(factory=dict)
+    file: str | None = None
+    """What a user types for FILE, for the commands that repeat a case."""
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """The object that semantics returned; the interpreter is given this and nothing later."""
+        return self.definition.kernel
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """The size of every axis."""
+        return resolve_sizes(self.kernel, self.definition.shapes, self.shape)
+
+    @cached_property
+    def chosen(self) -> tuple[Precision, ...]:
+        """The precisions that apply and are asked for."""
+        known = precisions(self.kernel)
+        return tuple(p for name, p in known.items() if name in (self.precisions or known))
+
+
+Progress = Callable[[int, int, str], None]
+
+
+def verify(request: Request, progress: Progress | None = None) -> VerifyReport:
+    """Run it all and return the verdict.
+
+    `progress` is called with (regimes done, regimes in all, what runs now). Raises CompileError
+    where the kernel does not compile, GdslError where the simulator refuses the emitted text.
+    """
+    work = _Work(request, progress)
+    ran: list[str] = []
+    skipped: list[Skipped] = []
+    cases: list[Case] = []
+    for name in request.regimes:
+        found = work.bits() if name == LNC_BITS else work.regime(REGIMES[name])
+        if isinstance(found, Skip):
+            skipped.append(Skipped(name, found.reason))
+        else:
+            ran.append(name)
+            cases += found
+        work.done += 1
+    text = request.definition.file.source.text
+    return VerifyReport(
+        kernel=request.kernel.name,
+        source_sha=hashlib.sha256(text.encode()).hexdigest(),
+        seed=request.seed,
+        schedule=work.plan(request.targets[0]).settings,
+        run=tuple(ran),
+        skipped=tuple(skipped),
+        cases=tuple(cases),
+    )
+
+
+class _Work:
+    """Compiles once per target and precision, and counts what is done."""
+
+    def __init__(self, request: Request, progress: Progress | None) -> None:
+        self.request = request
+        self.done = 0
+        self._progress = progress or (lambda done, total, what: None)
+        self._compiled: dict[tuple[str, str], Compilation] = {}
+        self._rounded = round_operands(request.kernel)
+
+    def compilation(self, target: str, precision: Precision | None) -> Compilation:
+        name = precision.name if precision else ""
+        if (target, name) not in self._compiled:
+            extra = precision.settings if precision else {}
+            settings = {**self.request.settings, **extra}
+            options = EmitOptions(target)
+            self._compiled[target, name] = Compilation(self.request.definition, options, settings)
+        return self._compiled[target, name]
+
+    def plan(self, target: str) -> Plan:
+        return self.compilation(target, None).plan
+
+    def regime(self, regime: Regime) -> list[Case] | Skip:
+        plan = self.plan(self.request.targets[0])
+        chunk = int(plan.settings["chunk"]) if plan.form == "chunked" else None
+        request = self.request
+        setting = Setting(request.kernel, request.sizes, request.seed, chunk)
+        trials = regime.trials(setting)
+        if isinstance(trials, Skip):
+            return trials
+        return [case for trial in trials for case in self._trial(regime, trial)]
+
+    def _trial(self, regime: Regime, trial: Trial) -> Iterator[Case]:
+        request = self.request
+        targets = request.targets[:1] if regime.once else request.targets
+        cores = request.lnc[:1] if regime.once else request.lnc
+        for precision in request.chosen:
+            bound = bind_dtypes(request.kernel, precision.prefer)
+            reference = interpret(request.kernel, trial, bound, "float64")
+            for target in targets:
+                compilation = self.compilation(target, precision)
+                second = self._second(compilation, precision, trial, bound, reference)
+                for lnc in cores:
+                    result = self._simulate(regime.name, compilation, precision, trial, bound, lnc)
+                    verdicts = self._judge(precision, trial, bound, result, reference, second)
+                    yield self._case(regime.name, trial, target, lnc, precision, result, verdicts)
+
+    def _simulate(
+        self,
+        regime: str,
+        compilation: Compilation,
+        precision: Precision,
+        trial: Trial,
+        bound: Mapping[str, Dtype],
+        lnc: int,
+    ) -> Result:
+        request, target = self.request, compilation.options.target
+        what = f"{regime}, {precision.name}, {target}, LNC {lnc}"
+        self._progress(self.done, len(request.regimes), what)
+        program = compilation.program
+        try:
+            return simulate(request.kernel, program, trial, bound, lnc, precision.widen)
+        except GdslError as error:
+            note = f"while verifying {what}; repeat: {self._repro(regime, target, lnc, precision)}"
+            noted = [evolve(d, notes=(*d.notes, note)) for d in error.diagnostics]
+            raise type(error)(f"{error}\n{note}", noted) from error
+
+    def _second(
+        self,
+        compilation: Compilation,
+        precision: Precision,
+        trial: Trial,
+        bound: Mapping[str, Dtype],
+        reference: Result,
+    ) -> dict[str, Array]:
+        """The second bound on e_rms of bf16 plans, for each output and group.
+
+        Token by token: the interpreter with rounded operands. Chunked: the plan on numpy, rounding
+        where the plan says. Never tighter than what fp32 itself may err by.
+        """
+        if precision.bounds.max is not None:
+            return {}
+        kernel = self.request.kernel
+        if compilation.plan.form == "chunked":
+            factor = _CHUNK_FACTOR
+            rounded = run_reference(kernel, trial, bound, _evaluator(compilation.plan))
+        else:
+            factor = _TOKEN_FACTOR
+            rounded = interpret(self._rounded, trial, bound, "declared")
+        groups = group_axes(kernel)
+        found: dict[str, Array] = {}
+        for name, expected in reference.outputs.items():
+            ref = grouped(expected, reference.axes[name], groups)
+            errors = errors_rms(
+                grouped(rounded.outputs[name], rounded.axes[name], groups), ref, group_scale(ref)
+            )
+            found[name] = np.maximum(factor * errors, FP32.rms)
+        return found
+
+    def _judge(
+        self,
+        precision: Precision,
+        trial: Trial,
+        bound: Mapping[str, Dtype],
+        result: Result,
+        reference: Result,
+        second: Mapping[str, Array],
+    ) -> tuple[Verdict, ...]:
+        bounds = _with_stores(self.request.kernel, precision, trial, bound)
+        groups = group_axes(self.request.kernel)
+        verdicts = []
+        for output in self.request.kernel.outputs:
+            if output.name not in reference.outputs:
+                continue
+            stored = Dtype.F32 if precision.widen else output_dtype(output.dtype, bound)
+            verdicts.append(
+                judge(
+                    output.name,
+                    reference.axes[output.name],
+                    groups,
+                    result.outputs[output.name],
+                    reference.outputs[output.name],
+                    bounds,
+                    stored,
+                    second.get(output.name),
+                )
+            )
+        return tuple(verdicts)
+
+    def bits(self) -> list[Case] | Skip:
+        """Compare LNC 2 with LNC 1 bit for bit on Gaussian inputs."""
+        request = self.request
+        if set(request.lnc) != {1, 2}:
+            return Skip("needs LNC 1 and LNC 2")
+        shard = self.plan(request.targets[0]).settings["shard"]
+        if shard != "heads":
+            return Skip(f"the cores split {str(shard).replace('_', ' ')}, not heads")
+        setting = Setting(request.kernel, request.sizes, request.seed)
+        trials = REGIMES["gaussian"].trials(setting)
+        if isinstance(trials, Skip):
+            return trials
+        return [case for trial in trials for case in self._bits(trial)]
+
+    def _bits(self, trial: Trial) -> Iterator[Case]:
+        request = self.request
+        for precision in request.chosen:
+            bound = bind_dtypes(request.kernel, precision.prefer)
+            for target in request.targets:
+                compilation = self.compilation(target, precision)
+                one, two = (
+                    self._simulate(LNC_BITS, compilation, precision, trial, bound, lnc)
+                    for lnc in (1, 2)
+                )
+                verdicts = tuple(
+                    judge(
+                        name,
+                        one.axes[name],
+                        group_axes(request.kernel),
+                        two.outputs[name],
+                        one.outputs[name].astype(np.float64),
+                        EXACT,
+                        Dtype.F32,
+                    )
+                    for name in one.outputs
+                )
+                yield self._case(LNC_BITS, trial, target, 2, precision, two, verdicts)
+
+    def _case(
+        self,
+        regime: str,
+        trial: Trial,
+        target: str,
+        lnc: int,
+        precision: Precision,
+        result: Result,
+        verdicts: tuple[Verdict, ...],
+    ) -> Case:
+        repro = self._repro(regime, target, lnc, precision)
+        return Case(
+            regime,
+            dict(trial.sizes),
+            target,
+            lnc,
+            precision.name,
+            result.instructions,
+            verdicts,
+            repro,
+        )
+
+    def _repro(self, regime: str, target: str, lnc: int, precision: Precision) -> str:
+        request = self.request
+        shape = ",".join(f"{axis}={size}" for axis, size in request.sizes.items())
+        words = ["gdsl", "verify", request.file or request.kernel.name, "--regimes", regime]
+        words += ["--shape", shape, "-t", target, "--precision", precision.name]
+        words += [] if regime == LNC_BITS else ["--lnc", str(lnc)]
+        words += ["--seed", str(request.seed)]
+        for key, value in request.settings.items():
+            words += ["--set", f"{key}={value}"]
+        return shlex.join(words)
+
+
+def _evaluator(plan: Plan) -> Call:
+    """The plan on numpy, rounding at the plan's own rounding points."""
+    from gdsl.algorithm.evaluate_plan import evaluate
+
+    return lambda arguments: evaluate(plan, arguments, precision="plan")
+
+
+def _with_stores(
+    kernel: Kernel, precision: Precision, trial: Trial, bound: Mapping[str, Dtype]
+) -> Bounds:
+    """Add the storage rounding of states that are carried between calls in less than fp32."""
+    if precision.widen or len(trial.calls) == 1:
+        return precision.bounds
+    stored = {output_dtype(state.dtype, bound) for state in kernel.states}
+    if not stored & {Dtype.BF16, Dtype.F16}:
+        return precision.bounds
+    return Bounds(precision.bounds.rms + len(trial.calls) * _BF16_STORE, None)
