@@ -1,0 +1,128 @@
+"""One kernel: declarations first, then statements, outputs and the call line."""
+
+from __future__ import annotations
+
+from gdsl.ir.kernel import Kernel, Output, State, Statement
+from gdsl.semantics import axes, call_line, inputs, sizes, statements, unused
+from gdsl.semantics.frame import Context, Frame, Kind
+from gdsl.semantics.outputs import OutputReader
+from gdsl.semantics.report import Reporter
+from gdsl.semantics.scope import Scope
+from gdsl.semantics.states import StateReader
+from gdsl.syntax import ast
+
+
+def elaborate(node: ast.Kernel, scope: Scope, reporter: Reporter) -> Kernel | None:
+    """Return the typed kernel, or None when it has errors; all of them are reported."""
+    own = Reporter()
+    table = axes.declare(node.items, own)
+    visible = {name: name for name in (*table.atomic, *table.packed)}
+    body: list[Statement] = []
+    frame = Frame(Context(table, own), scope, visible, statements=body)
+    variables = inputs.dtype_vars(node.items, frame)
+    input_nodes = inputs.inputs(node.items, variables, frame)
+    params = inputs.params(node.items, frame)
+    reader = StateReader(frame, variables)
+    states = [reader.read(item) for item in node.items if isinstance(item, ast.State)]
+    known = {state.name: state for state in states if state is not None}
+    assumes = inputs.assumes(node.items, frame)
+    for item in node.items:
+        if isinstance(item, ast.Let | ast.Step | ast.Scan):
+            statements.elaborate(item, frame)
+    output_reader = OutputReader(frame, variables, known)
+    outputs = [output_reader.read(item) for item in node.items if isinstance(item, ast.Output)]
+    made = [output for output in outputs if output is not None]
+    parts = call_line.Parts(
+        tuple(input_nodes),
+        tuple(params),
+        tuple(known.values()),
+        tuple(made),
+        _names(node) - {i.name for i in input_nodes} - {p.name for p in params}
+        - {state.argument for state in known.values()} - {output.name for output in made},
+    )  # fmt: skip
+    call = _call(node, parts, frame)
+    _states_written(frame)
+    _states_returned(node, known, made, frame)
+    if not output_reader.names:
+        own.error(
+            "E0205",
+            f"kernel `{node.name.text}` has no output",
+            node.name.span,
+            help="return what it computes: `output out: f32[...] = ...`",
+        )
+    unused.check(frame)
+    kernel = Kernel(
+        node.name.text,
+        "" if node.doc is None else node.doc.text,
+        tuple(table.atomic.values()),
+        tuple(table.composites.items()),
+        tuple(table.packed.values()),
+        tuple(variables.values()),
+        parts.inputs,
+        parts.params,
+        tuple(assumes),
+        parts.states,
+        tuple(body),
+        parts.outputs,
+        call,
+        span=node.span,
+    )
+    if not own.has_errors():
+        sizes.check(kernel, table, own)
+    for diagnostic in own.sorted():
+        reporter.add(diagnostic)
+    return None if own.has_errors() else kernel
+
+
+def _names(node: ast.Kernel) -> frozenset[str]:
+    """The names a call line may use, as the text declares them."""
+    names: set[str] = set()
+    for item in node.items:
+        match item:
+            case ast.Input():
+                names.update(name.text for name in item.names)
+            case ast.Param() | ast.Output():
+                names.add(item.name.text)
+            case ast.State():
+                names.add(item.initial.name.text)
+            case _:
+                pass
+    return frozenset(names)
+
+
+def _call(node: ast.Kernel, parts: call_line.Parts, frame: Frame) -> call_line.Call:
+    lines = [item for item in node.items if isinstance(item, ast.CallLine)]
+    for extra in lines[1:]:
+        frame.error("E0210", "a kernel has one call line", extra.span)
+    if lines:
+        return call_line.read(lines[0], parts, frame)
+    return call_line.default(node.items, parts)
+
+
+def _states_written(frame: Frame) -> None:
+    for binding in frame.bindings.values():
+        cell = binding.cell
+        if binding.kind is Kind.STATE and cell is not None and not cell.written:
+            frame.error(
+                "E0407",
+                f"state `{cell.name}` is never written",
+                cell.span,
+                label="declared here",
+                help=f"run a rule on it: `o, {cell.name} = step rule(..., {cell.name})`",
+            )
+
+
+def _states_returned(
+    node: ast.Kernel, states: dict[str, State], outputs: list[Output], frame: Frame
+) -> None:
+    """An in-place state is an argument that is written *and* returned."""
+    returned = {output.state for output in outputs}
+    failed = any(diagnostic for diagnostic in frame.context.reporter.found.values())
+    for state in states.values():
+        if state.inplace and state.name not in returned and not failed:
+            frame.error(
+                "E0205",
+                f"state `{state.name}` is written in place but not returned",
+                state.span or node.name.span,
+                help=f"add `output {state.argument} = {state.name}`",
+            )

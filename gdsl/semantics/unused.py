@@ -1,0 +1,59 @@
+"""Declared and never used: an error for inputs and params, a warning for values and axes."""
+
+from __future__ import annotations
+
+from gdsl.semantics.frame import Binding, Frame, Kind
+from gdsl.suggest import nearest
+
+
+def check(frame: Frame) -> None:
+    """Report what a kernel declares for nothing.
+
+    A name that an unknown one may have meant is left out: one mistake, one error.
+    """
+    meant = _mistyped(frame)
+    for binding in frame.bindings.values():
+        if not binding.used and nearest(binding.name, meant) is None:
+            _report(binding, frame)
+    table = frame.context.axes
+    for name, span in table.spans.items():
+        if name not in table.used and nearest(name, meant) is None:
+            frame.context.reporter.warning(
+                "W0202",
+                f"axis `{name}` is not used",
+                span,
+                label="never used",
+                help="remove it",
+            )
+
+
+def _report(binding: Binding, frame: Frame) -> None:
+    reporter = frame.context.reporter
+    match binding.kind:
+        case Kind.INPUT | Kind.PARAM:
+            reporter.error(
+                "E0204",
+                f"{binding.kind.value} `{binding.name}` is not used",
+                binding.span,
+                label="never used",
+                help="use it, or remove it; an argument that callers pass for nothing is accepted "
+                f"by `{binding.name} = ignored` in the call line",
+            )
+        case Kind.VALUE if binding.value is not None:
+            reporter.warning(
+                "W0201",
+                f"value `{binding.name}` is not used",
+                binding.span,
+                label="never used",
+                help="remove it, or return it by an `output`",
+            )
+        case _:
+            pass
+
+
+def _mistyped(frame: Frame) -> list[str]:
+    return [
+        diagnostic.span.text
+        for diagnostic in frame.context.reporter.found.values()
+        if diagnostic.code == "E0201" and diagnostic.span is not None
+    ]
