@@ -56,6 +56,7 @@ FUNCTIONS: Mapping[str, Callable[[BoundCall], None]] = {
         search.nc_match_replace8,
         search.sequence_bounds,
         search.nonzero_with_count,
+        search.topk,
         shuffle_gather.nc_stream_shuffle,
         shuffle_gather.local_gather,
         shuffle_gather.nc_n_gather,

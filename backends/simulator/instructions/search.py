@@ -12,6 +12,8 @@ from backends.simulator.tensor import NkiTensor
 
 Array = NDArray[Any]
 
+SNAKE = 16
+"""Partitions of one group of `topk`: element e lies in partition e % 16, column e // 16."""
 _COUNTED_PARTITIONS = 16
 """`nonzero_with_count` works on every sixteenth partition."""
 
@@ -89,3 +91,31 @@ def nonzero_with_count(call: BoundCall) -> None:
         result[row, : len(places)] = places + call["index_offset"]
         result[row, size] = len(places)
     dst.store(result)
+
+
+def topk(call: BoundCall) -> None:
+    """The k largest of the first n elements of each group's snake, ascending, with positions.
+
+    `sorted` (0.7) gives them descending. Of equal elements the earlier one is taken. What the
+    machine writes beside the results in the last column is undefined: NaN and all ones here.
+    """
+    values_out: NkiTensor = call["val_dst"]
+    positions_out: NkiTensor = call["idx_dst"]
+    count = values_out.free_size
+    src = call.f32("src")
+    values, positions = call.f32("val_dst").copy(), call.raw("idx_dst").copy()
+    columns = -(-count // SNAKE)
+    for first in range(0, len(src), SNAKE):
+        group = slice(first, first + SNAKE)
+        elements = src[group].reshape(-1, order="F")[: call["n"]]
+        largest = np.argsort(-elements, kind="stable")[:count]
+        order = largest if call["sorted"] else largest[::-1]
+        for target, found, undefined in (
+            (values, elements[order], np.nan),
+            (positions, order, np.iinfo(np.uint32).max),
+        ):
+            cells = np.full(columns * SNAKE, undefined, dtype=target.dtype)
+            cells[:count] = found
+            target[group, :columns] = cells.reshape(SNAKE, columns, order="F")
+    values_out.store_f32(values)
+    positions_out.store(positions)

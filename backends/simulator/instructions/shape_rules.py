@@ -11,6 +11,9 @@ from backends.simulator.faults import Fault
 from backends.simulator.instructions.call import BoundCall
 from backends.simulator.tensor import NkiTensor
 
+_TOPK_GROUP = 16
+_TOPK_ELEMENTS = (8, 65536)
+_TOPK_RESULTS = 32767
 DMA_TRANSPOSES: dict[int, tuple[int, ...]] = {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}
 
 
@@ -304,6 +307,23 @@ def _count(call: BoundCall) -> None:
     _expect_free(call, "dst", call["src"].free_size + 1)
 
 
+def _topk(call: BoundCall) -> None:
+    _equal_partitions(call, ("src", "val_dst", "idx_dst"))
+    count, n = call["val_dst"].free_size, call["n"]
+    _expect_free(call, "idx_dst", count)
+    if not _TOPK_ELEMENTS[0] <= n < _TOPK_ELEMENTS[1] or not count <= min(n, _TOPK_RESULTS):
+        raise Fault(
+            "S314",
+            f"`topk` of {count} out of {n} elements; n is 8 to 65535 and k at most n and 32767",
+        )
+    if call["src"].free_size * _TOPK_GROUP < n:
+        raise Fault(
+            "S312",
+            f"`src` holds {call['src'].free_size * _TOPK_GROUP} elements per group of 16 "
+            f"partitions, `n` is {n}",
+        )
+
+
 def _cross_core(call: BoundCall) -> None:
     if call.row.name != "sendrecv":
         return
@@ -344,7 +364,7 @@ _RULES: dict[Shape, Callable[[BoundCall], None]] = {
     Shape.GENERATE: _free,
     Shape.SEQUENCE: _sequence,
     Shape.COUNT: _count,
-    Shape.TOPK: _free,
+    Shape.TOPK: _topk,
     Shape.QUANTIZE_MX: _free,
     Shape.CROSS_CORE: _cross_core,
     Shape.REGISTER: _one_element,
