@@ -13,7 +13,7 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from gdsl.ir.dims import Atom, Dim, Packed, Product, Unit
+from gdsl.ir.dims import Packed
 from gdsl.ir.dtypes import Dtype
 from gdsl.ir.expr import (
     Apply,
@@ -30,6 +30,7 @@ from gdsl.ir.expr import (
 )
 from gdsl.ir.node import Symbol
 from gdsl.ir.operators import OPERATORS, REDUCTIONS
+from gdsl.shapes import dim_axes, dim_size
 
 Array = NDArray[Any]
 
@@ -134,36 +135,6 @@ def shift(axis: str, window: Named, column: Named) -> Named:
     return Named(axes, np.concatenate(joined, axis=-1))
 
 
-def dim_size(dim: Dim, sizes: Mapping[str, int]) -> int:
-    """Return the number of elements along a dimension."""
-    match dim:
-        case Unit():
-            return 1
-        case Atom(axis=axis):
-            return sizes[axis]
-        case Product(parts=parts):
-            return int(np.prod([dim_size(part, sizes) for part in parts], dtype=np.int64))
-        case Packed(fields=fields):
-            return sum(dim_size(part, sizes) for _, part in fields)
-        case _:
-            assert_never(dim)
-
-
-def dim_axes(dim: Dim) -> tuple[str, ...]:
-    """Return the atomic axes of a dimension; a packed one counts as one axis."""
-    match dim:
-        case Unit():
-            return ()
-        case Atom(axis=axis):
-            return (axis,)
-        case Product(parts=parts):
-            return tuple(axis for part in parts for axis in dim_axes(part))
-        case Packed(name=name):
-            return (name,)
-        case _:
-            assert_never(dim)
-
-
 def contract(axis: str, vector: Named, state: Named, scope: Scope) -> Named:
     """Return sum[axis](vector * state); a vector without the axis is the same all along it."""
     return _reduce("sum", (axis,), apply("mul", [vector, state], scope))
@@ -189,7 +160,7 @@ def _unpack(packed: Packed, name: str, value: Named, scope: Scope) -> Named:
             place = value.axes.index(packed.name)
             part = np.take(value.data, range(start, start + size), axis=place)
             axes = dim_axes(dim)
-            shape = [dim_size(Atom(axis), scope.sizes) for axis in axes]
+            shape = [scope.sizes[axis] for axis in axes]
             data = part.reshape(part.shape[:place] + tuple(shape) + part.shape[place + 1 :])
             return Named(value.axes[:place] + axes + value.axes[place + 1 :], data)
         start += size
