@@ -113,7 +113,7 @@ def _plan(call: BoundCall, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Pl
     return Plan(
         row=call.row,
         engine=call.engine,
-        values=call.values,
+        values=dict(call.values),
         places=places(call.row, args, kwargs),
         reads=(*[name for name in call.read() if name in single], *kept),
         writes=tuple(call.written()),

@@ -54,7 +54,7 @@ def _check_limits(call: BoundCall) -> None:
             tile is None
             or call.target.generation not in limit.generations
             or (limit.engine is not None and limit.engine != call.engine)
-            or (limit.dst_dtypes is not None and dst and dst.dtype.name not in limit.dst_dtypes)
+            or (limit.dst_dtypes is not None and _type(dst) not in limit.dst_dtypes)
         ):
             continue
         size = tile.free_size if limit.quantity == "free" else tile.partitions
@@ -67,6 +67,10 @@ def _check_limits(call: BoundCall) -> None:
             raise Fault("S314", f"{subject}; at least {limit.minimum} are needed")
         if size % limit.multiple:
             raise Fault("S314", f"{subject}; a multiple of {limit.multiple} is needed")
+
+
+def _type(tile: NkiTensor | None) -> str | None:
+    return None if tile is None else tile.dtype.name
 
 
 def _equal_partitions(call: BoundCall, names: Iterable[str]) -> None:
@@ -246,7 +250,11 @@ def _aggregate(call: BoundCall) -> None:
 
 
 def _eight(call: BoundCall) -> None:
-    names = [name for name in ("data", "src", "vals", "dst", "dst_idx") if call.values.get(name)]
+    names = [
+        name
+        for name in ("data", "src", "vals", "dst", "dst_idx")
+        if call.values.get(name) is not None
+    ]
     _equal_partitions(call, names)
     data = "data" if "data" in names else "src"
     sizes = {"vals": 8, "dst_idx": 8, "dst": 8}

@@ -30,9 +30,7 @@ class Bench:
     """One program on one target: makes tiles, issues instructions, reads tiles back."""
 
     def __init__(self, target: str, options: SimOptions) -> None:
-        self.machine = Machine(
-            target=find_target(target), options=options, shared=SharedMemory()
-        )
+        self.machine = Machine(target=find_target(target), options=options, shared=SharedMemory())
         activate(options)
         enter(self.machine)
 
