@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from backends.simulator.faults import Fault
 from backends.simulator.instructions.call import BoundCall
 from backends.simulator.registers import VirtualRegister
 
@@ -19,14 +20,20 @@ def register_move(call: BoundCall) -> None:
 
 
 def register_load(call: BoundCall) -> None:
-    """`dst` = the one element of `src`."""
-    call["dst"].value = int(call["src"].load().reshape(-1)[0])
+    """`dst` = the one element of `src`; unknown in shape-only mode."""
+    known = call.machine.data
+    call["dst"].value = int(call["src"].load().reshape(-1)[0]) if known else None
 
 
 def register_store(call: BoundCall) -> None:
-    """The one element of `dst` = `src`."""
+    """The one element of `dst` = `src`. Raises Fault S110 when nothing was loaded into `src`."""
+    if not call.machine.data:
+        return
+    value = _value(call["src"])
+    if value is None:
+        raise Fault("S110", "the stored register holds no value")
     dst = call["dst"]
-    dst.store(np.array([_value(call["src"])]).astype(dst.cell))
+    dst.store(np.array([value]).astype(dst.cell))
 
 
 def _value(source: VirtualRegister | int | None) -> int | None:
