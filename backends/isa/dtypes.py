@@ -39,6 +39,11 @@ class Dtype:
         return self.name
 
     @property
+    def dtype(self) -> np.dtype[Any]:
+        """The numpy dtype, where numpy looks for it: `np.zeros(3, nl.bfloat16)` works in host code."""
+        return self.numpy
+
+    @property
     def is_float(self) -> bool:
         """Whether elements are floating point (packed types are not)."""
         return self.kind == "float"

@@ -167,7 +167,8 @@ def _check(
             raise Fault("S503", "the two programs return different tensors")
         race = find_race(machines[0].shared_log, machines[1].shared_log)
         if race is not None:
-            _raise_or_warn(machines[1], race.fault(), machines[1].options.races)
+            severity = "warn" if race.benign else machines[1].options.races
+            _raise_or_warn(machines[1], race.fault(), severity)
 
 
 def _raise_or_warn(machine: Machine, fault: Fault | None, severity: str) -> None:

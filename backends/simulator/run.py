@@ -81,16 +81,17 @@ def simulate(
     machine = find_target(target)
     kernel = load_kernel(source, entry, machine, chosen, roots)
     grid = kernel.grid if kernel.grid is not None else (lnc if lnc > 1 else None)
-    return _launch(kernel, values, machine, grid, chosen)
+    return run_kernel(kernel, values, machine, grid, chosen)
 
 
-def _launch(
+def run_kernel(
     kernel: Kernel,
     values: Sequence[Any] | Mapping[str, Any],
     target: Target,
     grid: int | None,
     options: SimOptions,
 ) -> SimResult:
+    """Launch a kernel that is already loaded; `grid` None is a launch without brackets."""
     finished = copy_context().run(
         launch,
         kernel.function,
@@ -122,7 +123,7 @@ def load_module(
 
     def call_kernel(kernel: Kernel, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         values = _named(kernel, args, kwargs) if kwargs else args
-        result = _launch(kernel, values, target, kernel.grid, options)
+        result = run_kernel(kernel, values, target, kernel.grid, options)
         return result.outputs[0] if result.single else result.outputs
 
     loader = Loader(simulated_modules(target, call_kernel), [root.resolve() for root in roots])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from math import gcd
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from attrs import define, field
+from attrs import define, field, frozen
 from numpy.typing import NDArray
 
 from backends.simulator.dynamic import flat_indices
@@ -18,9 +20,11 @@ from backends.simulator.tokens import MemoryRegion
 
 if TYPE_CHECKING:
     from backends.simulator.recorder import Operand
+    from backends.simulator.tensor import NkiTensor
 
 
-class Touch(NamedTuple):
+@define(eq=False)
+class Touch:
     """One access; `indices` holds the elements of a run-time addressed view, where known."""
 
     itemsize: int
@@ -30,6 +34,8 @@ class Touch(NamedTuple):
     indices: NDArray[np.int64] | None
     writes: bool
     location: Location
+    content: int | None = None
+    """Checksum of what was written, once the instruction has run."""
 
 
 @define(eq=False)
@@ -40,9 +46,11 @@ class SharedLog:
     storages: dict[int, Storage] = field(factory=dict)
     _fences: dict[int, int] = field(factory=lambda: defaultdict(int))
     _all: int = 0
+    _written: list[tuple[NkiTensor, Touch]] = field(factory=list)
 
     def add(self, reads: Sequence[Operand], writes: Sequence[Operand], data: bool) -> None:
-        """Log the operands that live in memory both programs reach."""
+        """Log the operands that live in memory both programs reach, before they are written."""
+        self.settle()
         for writing, operands in ((False, reads), (True, writes)):
             for _, view in operands:
                 storage = view.storage
@@ -54,19 +62,22 @@ class SharedLog:
                     indices, legal = flat_indices(view, skip=True)
                     if legal is not None:
                         indices = indices[legal]
-                touch = Touch(
-                    view.dtype.bytes,
-                    view.shape,
-                    view.strides,
-                    view.offset,
-                    indices,
-                    writing,
-                    here(),
-                )
+                layout = (view.dtype.bytes, view.shape, view.strides, view.offset)
+                touch = Touch(*layout, indices, writing, here())
                 self.touches[storage.id, self._epoch(storage.id)].append(touch)
+                if writing and data:
+                    self._written.append((view, touch))
+
+    def settle(self) -> None:
+        """Take the checksums of what the last instruction wrote."""
+        for view, touch in self._written:
+            values = view.gather(skip=True)[0]
+            touch.content = zlib.crc32(values.tobytes())
+        self._written.clear()
 
     def fence(self, storage: int | None) -> None:
         """Begin a new epoch for one storage, or for all."""
+        self.settle()
         if storage is None:
             self._all += 1
         else:
@@ -76,12 +87,18 @@ class SharedLog:
         return self._all + self._fences[storage]
 
 
-class Race(NamedTuple):
-    """Two unordered accesses to the same bytes."""
+@frozen(eq=False)
+class Race:
+    """Two unordered accesses to the same bytes.
+
+    `benign`: both programs write the same values to the same places, as a kernel does that takes no
+    notice of being launched on two cores.
+    """
 
     storage: Storage
     first: Touch
     second: Touch
+    benign: bool
 
     def fault(self) -> Fault:
         """Return the race as a fault at the second access."""
@@ -89,58 +106,107 @@ class Race(NamedTuple):
         return Fault(
             "S501",
             f"program 1 {kinds[1]} bytes of `{self.storage.name or 'shared tensor'}` that program "
-            f"0 {kinds[0]} at line {self.first.location.line}, with no barrier between",
+            f"0 {kinds[0]} at line {self.first.location.line}, with no barrier between"
+            + (" (the values are the same)" if self.benign else ""),
             location=self.second.location,
-            help="`nisa.core_barrier(data=tensor, cores=(0, 1))` between the two",
+            help="split the work by `nl.program_id(0)`, or put "
+            "`nisa.core_barrier(data=tensor, cores=(0, 1))` between the two",
         )
 
 
 def find_race(a: SharedLog, b: SharedLog) -> Race | None:
-    """Return one pair of unordered conflicting accesses of two programs, or None."""
-    for key in a.touches.keys() & b.touches.keys():
+    """Return a pair of unordered conflicting accesses of two programs, a harmful one if any."""
+    a.settle()
+    b.settle()
+    harmless: Race | None = None
+    for key in sorted(a.touches.keys() & b.touches.keys()):
         mine, theirs = a.touches[key], b.touches[key]
-        if not any(touch.writes for touch in (*mine, *theirs)):
-            continue
-        storage = a.storages[key[0]]
-        size = storage.size * storage.itemsize
-        # 0 untouched, 2 n + 1 read by touch n, 2 n + 2 written by touch n (writes prevail).
-        owner = np.zeros(size, dtype=np.int64)
-        for writing in (False, True):
-            for n, touch in enumerate(mine):
-                if touch.writes == writing:
-                    _mark(owner, touch, 2 * n + 1 + writing)
-        for touch in theirs:
-            seen = _bytes_of(owner, touch)
-            clash = seen[seen != 0] if touch.writes else seen[(seen != 0) & (seen % 2 == 0)]
-            if clash.size:
-                return Race(storage, mine[(int(clash[0]) - 1) // 2], touch)
-    return None
+        if any(touch.writes for touch in (*mine, *theirs)):
+            race = _race_in(a.storages[key[0]], mine, theirs)
+            if race is not None and not race.benign:
+                return race
+            harmless = harmless or race
+    return harmless
 
 
-def _window(owner: NDArray[np.int64], touch: Touch) -> NDArray[np.int64]:
-    """Return the touched bytes of a map with one entry per byte, as a numpy view."""
-    step = touch.itemsize
-    shape = (*touch.shape, step)
-    strides = tuple(s * step * owner.itemsize for s in touch.strides)
-    return np.ndarray(
-        shape, owner.dtype, owner, touch.offset * step * owner.itemsize, (*strides, owner.itemsize)
-    )
+def _race_in(storage: Storage, mine: Sequence[Touch], theirs: Sequence[Touch]) -> Race | None:
+    """Return a race on one storage between two fences.
+
+    Every map has one entry per unit of bytes: 0 untouched, n + 1 touched by touch n.
+    """
+    unit = gcd(*(touch.itemsize for touch in (*mine, *theirs)))
+    size = storage.size * storage.itemsize // unit
+    my_reads, my_writes, their_writes = (np.zeros(size, dtype=np.int32) for _ in range(3))
+    for n, touch in enumerate(mine):
+        _mark(my_writes if touch.writes else my_reads, touch, unit, n + 1)
+    for n, touch in enumerate(theirs):
+        if touch.writes:
+            _mark(their_writes, touch, unit, n + 1)
+    same = _same_writes(mine, theirs, my_writes, their_writes)
+    harmless: Race | None = None
+    for touch in theirs:
+        for owners in (my_writes, my_reads) if touch.writes else (my_writes,):
+            seen = _entries(owners, touch, unit)
+            conflict = seen != 0
+            if not conflict.any():
+                continue
+            bad = conflict & ~_entries(same, touch, unit)
+            place = int(np.flatnonzero(bad if bad.any() else conflict)[0])
+            race = Race(storage, mine[int(seen[place]) - 1], touch, benign=not bad.any())
+            if not race.benign:
+                return race
+            harmless = harmless or race
+    return harmless
 
 
-def _positions(touch: Touch) -> NDArray[np.int64]:
-    """Return the byte numbers of a run-time addressed access."""
-    assert touch.indices is not None
-    base: NDArray[np.int64] = touch.indices.reshape(-1, 1) * touch.itemsize
-    return base + np.arange(touch.itemsize)
+def _same_writes(
+    mine: Sequence[Touch],
+    theirs: Sequence[Touch],
+    my_writes: NDArray[np.int32],
+    their_writes: NDArray[np.int32],
+) -> NDArray[np.bool_]:
+    """Return where both programs wrote last, with equal layouts and equal contents."""
+    numbers: dict[tuple[object, ...], int] = {}
+
+    def identity(touches: Sequence[Touch]) -> NDArray[np.int32]:
+        found = [0]
+        for touch in touches:
+            where = touch.indices.tobytes() if touch.indices is not None else None
+            key = (touch.itemsize, touch.shape, touch.strides, touch.offset, where, touch.content)
+            found.append(numbers.setdefault(key, len(numbers) + 1) if touch.writes else 0)
+        return np.array(found, dtype=np.int32)
+
+    left, right = identity(mine)[my_writes], identity(theirs)[their_writes]
+    same: NDArray[np.bool_] = (left == right) & (left != 0)
+    return same
 
 
-def _mark(owner: NDArray[np.int64], touch: Touch, value: int) -> None:
+def _positions(touch: Touch, unit: int) -> NDArray[np.int64] | None:
+    """Return the entries of a run-time addressed access, None for a strided one."""
     if touch.indices is None:
-        _window(owner, touch)[...] = value
+        return None
+    per_element = touch.itemsize // unit
+    return touch.indices.reshape(-1, 1) * per_element + np.arange(per_element)
+
+
+def _window(entries: NDArray[Any], touch: Touch, unit: int) -> NDArray[Any]:
+    """Return the entries of a strided access as a numpy view."""
+    per_element = touch.itemsize // unit
+    step = per_element * entries.itemsize
+    strides = (*(s * step for s in touch.strides), entries.itemsize)
+    shape = (*touch.shape, per_element)
+    return np.ndarray(shape, entries.dtype, entries, touch.offset * step, strides)
+
+
+def _mark(entries: NDArray[np.int32], touch: Touch, unit: int, value: int) -> None:
+    positions = _positions(touch, unit)
+    if positions is None:
+        _window(entries, touch, unit)[...] = value
     else:
-        owner[_positions(touch)] = value
+        entries[positions] = value
 
 
-def _bytes_of(owner: NDArray[np.int64], touch: Touch) -> NDArray[np.int64]:
-    found = _window(owner, touch) if touch.indices is None else owner[_positions(touch)]
+def _entries(entries: NDArray[Any], touch: Touch, unit: int) -> NDArray[Any]:
+    positions = _positions(touch, unit)
+    found = _window(entries, touch, unit) if positions is None else entries[positions]
     return found.reshape(-1)

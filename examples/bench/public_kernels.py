@@ -1,0 +1,52 @@
+"""Run public NKI kernels, unmodified, in the simulator and compare them with their own references.
+
+    python examples/bench/public_kernels.py FOLDER [-k EXPRESSION] [--all] [--seconds N] [--json OUT]
+
+FOLDER holds checkouts of public repositories, none of which are part of this project:
+`nki-library` runs through its own tests (their inputs, shapes, tolerances and references; the
+device behind them is replaced by the simulator), other sources through `public_cases.py`.
+Prints one row per test: outcome, error over tolerance, instructions, seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import attrs
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parent)]
+
+from public_cases import run_cases
+from public_library import run_library
+from public_report import Row, summary, table
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("folder", type=Path, help="directory with checkouts of public kernels")
+    parser.add_argument("-k", dest="expression", default="", help="pytest expression of names")
+    parser.add_argument("--all", action="store_true", help="also tests not marked fast")
+    parser.add_argument("--seconds", type=int, default=60, help="time limit of one kernel run")
+    parser.add_argument("--json", type=Path, help="also write the rows here")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Run everything found in the folder; exit 0 when nothing disagreed with its reference."""
+    chosen = _arguments()
+    rows: list[Row] = []
+    for checkout in sorted(chosen.folder.glob("*/test/utils/unit_test_framework.py")):
+        rows += run_library(checkout.parents[2], chosen.expression, chosen.all, chosen.seconds)
+    rows += run_cases(chosen.folder, chosen.expression, chosen.seconds)
+    print(table(rows))
+    print(summary(rows))
+    if chosen.json is not None:
+        chosen.json.write_text(json.dumps([attrs.asdict(row) for row in rows], indent=1) + "\n")
+    return int(any(row.outcome == "differs" for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
