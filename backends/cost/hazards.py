@@ -10,7 +10,7 @@ tile that took a dead tile's memory (`placement.py`) starts with the dead tile's
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -62,6 +62,8 @@ class Box(NamedTuple):
         )
 
 
+_ONCHIP = ("sbuf", "psum")
+
 Space = int | str
 """A memory object: a buffer's id, or the name of the memory that pinned tiles share."""
 
@@ -84,8 +86,12 @@ class _Object:
 
     def users(self) -> set[int]:
         """Everybody who must be done before the memory goes to another tile."""
-        users = {reader for cell in self.cells.values() for reader in cell.readers}
-        return users | {cell.writer for cell in self.cells.values() if cell.writer >= 0}
+        users: set[int] = set()
+        for cell in self.cells.values():
+            users.update(cell.readers)
+            users.add(cell.writer)
+        users.discard(-1)
+        return users
 
 
 def dependencies(trace: Trace, placement: Placement) -> tuple[tuple[Edge, ...], ...]:
@@ -129,20 +135,26 @@ def _cells(
     Memory that nobody writes orders nothing, so its cells are left out of the records.
     """
     buffers = {buffer.id: buffer for buffer in trace.buffers}
-    objects: dict[Space, _Object] = {}
-    for record in trace.records:
-        for access in _written(record):
-            objects.setdefault(_space(buffers[access.buffer]), _Object())
+    spaces = {number: _space(buffer) for number, buffer in buffers.items()}
+    written = {spaces[access.buffer] for record in trace.records for access in _written(record)}
+    objects: dict[Space, _Object] = {space: _Object() for space in written}
     touched = []
     for record in trace.records:
-        reads = [_touch(access, buffers, objects) for access in record.reads]
-        writes = [_touch(access, buffers, objects) for access in _written(record)]
-        touched.append(([r for r in reads if r is not None], [w for w in writes if w is not None]))
+        reads = [
+            (_cell(access, buffers[access.buffer], objects[space]), access.operand)
+            for access in record.reads
+            if (space := spaces[access.buffer]) in written
+        ]
+        writes = [
+            (_cell(access, buffers[access.buffer], objects[spaces[access.buffer]]), access.operand)
+            for access in _written(record)
+        ]
+        touched.append((reads, writes))
     for held in objects.values():
         _find_overlaps(list(held.cells.values()))
     # A tile that is read but never written still passes its memory on.
-    for buffer in trace.buffers:
-        objects.setdefault(buffer.id, _Object())
+    for number in buffers.keys() - objects.keys():
+        objects[number] = _Object()
     return objects, touched
 
 
@@ -152,24 +164,21 @@ def _written(record: Record) -> tuple[Access, ...]:
 
 
 def _space(buffer: Buffer) -> Space:
-    pinned = buffer.address is not None and buffer.memory in ("sbuf", "psum")
+    pinned = buffer.address is not None and buffer.memory in _ONCHIP
     return buffer.memory if pinned else buffer.id
 
 
-def _touch(
-    access: Access, buffers: Mapping[int, Buffer], objects: Mapping[Space, _Object]
-) -> _Touch | None:
-    buffer = buffers[access.buffer]
-    space = _space(buffer)
-    if space not in objects:
-        return None
-    p, b = buffer.address if space == buffer.memory and buffer.address else (0, 0)
-    box = Box(access.p0 + p, access.p1 + p, access.b0 + b, access.b1 + b)
-    cells = objects[space].cells
-    cell = cells.get(box)
+def _cell(access: Access, buffer: Buffer, held: _Object) -> _Cell:
+    """Return the cell of an access, new or known."""
+    if buffer.address is None or buffer.memory not in _ONCHIP:
+        box = Box(access.p0, access.p1, access.b0, access.b1)
+    else:
+        p, b = buffer.address
+        box = Box(access.p0 + p, access.p1 + p, access.b0 + b, access.b1 + b)
+    cell = held.cells.get(box)
     if cell is None:
-        cell = cells[box] = _Cell(box)
-    return cell, access.operand
+        cell = held.cells[box] = _Cell(box)
+    return cell
 
 
 def _find_overlaps(group: list[_Cell]) -> None:
