@@ -32,7 +32,8 @@ def choose(call: BoundCall) -> Engine:
         raise Fault(
             "S307", f"`{call.row.name}` does not run on {requested}", help=f"it runs on {engines}"
         )
-    code, message = obstacles[-1] if requested != "unknown" else obstacles[0]
+    # A use that the target has says more than one that came later.
+    code, message = min(obstacles, key=lambda obstacle: obstacle[0] == "S303")
     raise Fault(code, f"`{call.row.name}` cannot run: {message}")
 
 
