@@ -121,7 +121,7 @@ def _one_clause(
 
 def _interval(node: ast.Interval, dtype: Dtype | DtypeVar | None, frame: Frame) -> Interval | None:
     if dtype is Dtype.BOOL:
-        frame.error("E0308", "a bool input has no range", node.span)
+        frame.error("E0308", "a bool has no range", node.span)
         return None
     empty = node.lo > node.hi or (node.lo == node.hi and (node.lo_open or node.hi_open))
     if empty:
@@ -163,16 +163,20 @@ def _default(
         frame.error("E0308", "the default of an i32 input must be a whole number", value.span)
         return None
     if known is not None and not iv.contains(known, number):
-        frame.error(
-            "E0309",
-            f"the default {value.text} lies outside the declared range",
-            value.span,
-            label=f"is {value.text}",
-            notes=(f"declared range {iv.show(known)}, default [{number:g}, {number:g}]",),
-            help="widen the range, or choose a default inside it",
-        )
+        _outside(value, known, frame)
         return None
     return number
+
+
+def _outside(default: ast.Literal, known: Interval, frame: Frame) -> None:
+    frame.error(
+        "E0309",
+        f"the default {default.text} lies outside the declared range",
+        default.span,
+        label=f"is {default.text}",
+        notes=(f"declared range {iv.show(known)}, default [{default.text}, {default.text}]",),
+        help="widen the range, or choose a default inside it",
+    )
 
 
 def _size_default(name: ast.Name, dtype: Dtype | DtypeVar, frame: Frame) -> str | None:
@@ -203,8 +207,10 @@ def params(items: tuple[ast.KernelItem, ...], frame: Frame) -> list[Param]:
 
 def _param(item: ast.Param, frame: Frame) -> Param | None:
     name = item.name.text
-    default = _param_default(item, frame)
-    type_ = Type((), _KINDS[item.kind], iv.BOOLEAN if item.kind == "bool" else ANY)
+    dtype = _KINDS[item.kind]
+    known = _interval(item.limits, dtype, frame) if item.limits is not None else None
+    default = _param_default(item, known, frame)
+    type_ = tensor_type((), dtype, known, frame)
     doc = "" if item.doc is None else item.doc.text
     symbol = frame.context.symbol(name)
     param = Param(symbol, name, item.kind, default, type_, doc, span=item.span)
@@ -221,7 +227,9 @@ def _param(item: ast.Param, frame: Frame) -> Param | None:
     return param if frame.define(Binding(name, Kind.PARAM, item.name.span, reference)) else None
 
 
-def _param_default(item: ast.Param, frame: Frame) -> float | int | bool | None:
+def _param_default(
+    item: ast.Param, known: Interval | None, frame: Frame
+) -> float | int | bool | None:
     if item.default is None:
         return None
     value = item.default.value
@@ -237,6 +245,9 @@ def _param_default(item: ast.Param, frame: Frame) -> float | int | bool | None:
         return None
     if expressions.number_value(value) is None or (item.kind == "int" and abs(value) > I32_MAX):
         frame.error("E0108", "this default does not fit", item.default.span)
+        return None
+    if known is not None and not iv.contains(known, float(value)):
+        _outside(item.default, known, frame)
         return None
     return float(value) if item.kind == "float" else value
 

@@ -299,11 +299,12 @@ class Input(Node):
 
 @frozen
 class Param(Node):
-    """`param scale: float = 1.0`."""
+    """`param scale: float = 1.0`, with a range behind it or not."""
 
     name: Name
     kind: str
     default: Literal | None
+    limits: Interval | None
     doc: Doc | None
 
 

@@ -196,8 +196,8 @@ class Builder:
         return ast.Literal(text, _literal_value(text), span=span)
 
     def _param(self, span: Span, children: list[Child]) -> ast.Param:
-        name, kind, default, doc = children
-        return ast.Param(self._word_name(name), kind, default, doc, span=span)
+        name, kind, default, limits, doc = children
+        return ast.Param(self._word_name(name), kind, default, limits, doc, span=span)
 
     def _kind(self, span: Span, children: list[Child]) -> str:
         return str(children[0])
