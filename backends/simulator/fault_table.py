@@ -1,7 +1,8 @@
 """Every fault code with its title, its explanation and where the rule is documented.
 
 S1xx Python and launch, S2xx memory and views, S3xx instruction operands, S4xx data at run time,
-S5xx two cores. The rules are those of the public NKI documentation (Neuron SDK 2.32, NKI 0.6).
+S5xx two cores, S6xx the lint of source texts. The rules are those of the public NKI documentation
+(Neuron SDK 2.32, NKI 0.6).
 """
 
 from __future__ import annotations
@@ -188,6 +189,21 @@ FAULTS: Mapping[str, FaultInfo] = MappingProxyType(
             "programs that differ",
             "Both programs of a launch must allocate the same shared tensors and return the same.",
             "Logical NeuronCore configuration (LNC)",
+        ),
+        "S601": FaultInfo(
+            "not in NKI's Python",
+            "Kernels are written in a subset of Python that the compiler interprets.",
+            _LANGUAGE,
+        ),
+        "S602": FaultInfo(
+            "doubtful in NKI's Python",
+            "The documents do not say that the compiler takes it, or kernels had trouble with it.",
+            _LANGUAGE,
+        ),
+        "S603": FaultInfo(
+            "not in every NKI release",
+            "The name, argument or form came, went or never existed in the releases asked for.",
+            "NKI release notes and migration guides",
         ),
     }
 )
