@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import assert_never
 
 from attrs import define, field
 
@@ -21,9 +22,11 @@ from backends.nki.program.nodes import (
 )
 from backends.nki.program.numbers import Extent, Name, Number, product
 from backends.nki.refusal import refuse
-from gdsl.ir.dims import Atom, Dim, Packed, Product, Unit
+from gdsl.ir.dims import Dim
 from gdsl.ir.dtypes import Dtype
 from gdsl.ir.kernel import Input, Kernel, Output, State
+from gdsl.ir.monomials import Monomial, Term, polynomial
+from gdsl.ir.size_plan import FromParam, FromQuotient, FromShapes, FromTokens, Step, size_plan
 from gdsl.ir.types import DtypeVar
 
 ELEMENTS = {
@@ -46,20 +49,18 @@ class Contract:
     def parameters(self) -> tuple[Parameter, ...]:
         """The entry's parameters in the order of the call line."""
         kernel = self.kernel
-        inputs = {i.name: i for i in kernel.inputs}
-        states = {s.argument: s for s in kernel.states}
+        tensors: dict[str, Input | State] = {i.name: i for i in kernel.inputs}
+        tensors |= {s.argument: s for s in kernel.states}
         params = {p.name: p for p in kernel.params}
         found: list[Parameter] = []
         for argument in kernel.call.arguments:
             name = argument.name
-            if name in inputs:
-                item = inputs[name]
-                default = None if item.default is None else "None"
-                found.append(Parameter(name, self._argument(name, item), default))
-            elif name in states:
-                state = states[name]
-                default = "None" if state.optional else None
-                found.append(Parameter(name, self._argument(name, state), default))
+            if name in tensors:
+                item = tensors[name]
+                optional = item.optional if isinstance(item, State) else item.default is not None
+                tile = Tile(name, self.sizes(item.dims), self.element(item.dtype), Space.ARGUMENT)
+                self.tensors[name] = tile
+                found.append(Parameter(name, tile, "None" if optional else None))
             elif name in params:
                 value = params[name].default
                 found.append(Parameter(name, None, None if value is None else repr(value)))
@@ -70,11 +71,6 @@ class Contract:
                 )
         return tuple(found)
 
-    def _argument(self, name: str, item: Input | State) -> Tile:
-        tile = Tile(name, dim_sizes(item.dims), self.element(item.dtype), Space.ARGUMENT)
-        self.tensors[name] = tile
-        return tile
-
     def element(self, dtype: Dtype | DtypeVar) -> Element:
         """The element type of a tensor; a dtype variable is that of its first tensor."""
         if isinstance(dtype, Dtype):
@@ -82,39 +78,41 @@ class Contract:
         first = next(i.name for i in self.kernel.inputs if i.dtype == dtype)
         return Element(f"{first}.dtype", max(choice.bytes for choice in dtype.choices))
 
+    def sizes(self, dims: Sequence[Dim]) -> tuple[Number, ...]:
+        """The sizes of a tensor's dimensions."""
+        return tuple(self._size(dim) for dim in dims)
+
+    def _size(self, dim: Dim) -> Number:
+        packed = {item.name: item for item in self.kernel.packed}
+        order = [axis.name for axis in self.kernel.axes]
+        total: Number | None = None
+        for monomial, factor in polynomial(dim, packed).items():
+            axes = sorted(monomial, key=order.index)
+            value = product((factor, *(Name(axis) for axis in axes)))
+            total = value if total is None else total + value
+        assert total is not None
+        return total
+
     def write_sizes(self, block: Block) -> None:
         """Bind every axis to its size, taken from the tensor shapes."""
-        tensors = [(i.name, i.dims) for i in self.kernel.inputs if i.default is None]
-        tensors += [(s.argument, s.dims) for s in self.kernel.states if not s.optional]
-        known: set[str] = set()
-        pending = [axis.name for axis in self.kernel.axes]
-        while pending:
-            solved = [axis for axis in pending if self._solve(axis, tensors, known, block)]
-            if not solved:
-                raise refuse(
-                    f"the size of axis `{pending[0]}` does not follow from the tensor shapes",
-                    self.kernel.span,
-                )
-            pending = [axis for axis in pending if axis not in solved]
-
-    def _solve(
-        self,
-        axis: str,
-        tensors: Sequence[tuple[str, Sequence[Dim]]],
-        known: set[str],
-        block: Block,
-    ) -> bool:
-        for name, dims in tensors:
-            for position, dim in enumerate(dims):
-                atoms = atoms_of(dim)
-                others = [atom for atom in atoms if atom != axis]
-                if axis in atoms and all(other in known for other in others):
-                    value = Extent(name, position) // product(tuple(Name(o) for o in others))
-                    block.names.taken.add(axis)
-                    block.let_named(axis, value)
-                    known.add(axis)
-                    return True
-        return False
+        required = {i.name for i in self.kernel.inputs if i.default is None}
+        required |= {s.argument for s in self.kernel.states if not s.optional}
+        plan = size_plan(self.kernel, required)
+        if plan.open:
+            raise refuse(
+                f"the size of axis `{plan.open[0]}` does not follow from the tensor shapes",
+                self.kernel.span,
+                help=f"add `param {plan.open[0]}: int` to the kernel",
+            )
+        known: dict[Monomial, Number] = {}
+        for step in plan.steps:
+            value = _solution(step, known)
+            if len(step.target) > 1:
+                known[step.target] = value
+            elif isinstance(step, FromParam):
+                known[step.target] = Name(step.param)
+            else:
+                known[step.target] = block.let_named(step.target[0], value)
 
     def write_checks(self, block: Block, limits: Sequence[tuple[str, int]]) -> None:
         """Assert the limits of the target and the shape of every tensor."""
@@ -135,7 +133,7 @@ class Contract:
 
     def _output(self, block: Block, output: Output) -> Tile:
         view = block.tile(
-            output.name, dim_sizes(output.dims), self.element(output.dtype), Space.SHARED_HBM
+            output.name, self.sizes(output.dims), self.element(output.dtype), Space.SHARED_HBM
         )
         return view.tile
 
@@ -145,19 +143,29 @@ class Contract:
         return View(tile, tile.shape)
 
 
-def atoms_of(dim: Dim) -> list[str]:
-    """The atomic axes of a dimension, outermost first."""
-    match dim:
-        case Unit():
-            return []
-        case Atom(axis=axis):
-            return [axis]
-        case Product(parts=parts):
-            return [atom for part in parts for atom in atoms_of(part)]
-        case Packed(name=name):
-            return [name]
+def _solution(step: Step, known: Mapping[Monomial, Number]) -> Number:
+    match step:
+        case FromShapes(extents=extents, known=summands, divisor=divisor):
+            total: Number | None = None
+            for extent in extents:
+                value = extent.weight * Extent(extent.tensor, extent.dim)
+                total = value if total is None else total + value
+            assert total is not None
+            for summand in summands:
+                total = total - _term(summand, known)
+            factor = _term(divisor[0], known)
+            for more in divisor[1:]:
+                factor = factor + _term(more, known)
+            return total // factor
+        case FromQuotient(product=whole, divisors=divisors):
+            return known[whole] // product(tuple(known[d] for d in divisors))
+        case FromParam(param=param):
+            return Name(param)
+        case FromTokens(tokens=tokens, every=every):
+            return known[(tokens,)] // (every if isinstance(every, int) else Name(every))
+        case _:
+            assert_never(step)
 
 
-def dim_sizes(dims: Sequence[Dim]) -> tuple[Number, ...]:
-    """The sizes of a tensor's dimensions."""
-    return tuple(product(tuple(Name(a) for a in atoms_of(dim))) for dim in dims)
+def _term(term: Term, known: Mapping[Monomial, Number]) -> Number:
+    return product((term.factor, *(known[quantity] for quantity in term.quantities)))

@@ -11,7 +11,8 @@ def module_text(program: Program, docstring: str, header: tuple[str, ...], origi
     """Return the source text of a kernel."""
     writer = Writer(origins=origins)
     for line in header:
-        writer.line(f"# {line}" if line else "")
+        writer.line(f"# {line}")
+    writer.blank()
     writer.line("import nki")
     writer.line("import nki.isa as nisa")
     writer.line("import nki.language as nl")

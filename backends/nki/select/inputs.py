@@ -73,10 +73,8 @@ class InputSource:
         self, block: Block, dst: View, layout: Layout, across: tuple[Number, Number]
     ) -> None:
         """The same values for every row."""
-        if layout is Layout.KEYS:
-            steps = (across, (ZERO, dst.shape[1]))
-        else:
-            steps = ((ZERO, dst.shape[0]), across)
+        repeat = (ZERO, dst.shape[1] if layout is Layout.KEYS else dst.shape[0])
+        steps = (across, repeat) if layout is Layout.KEYS else (repeat, across)
         block.do("dma_copy", dst=dst, src=Pattern(self.tile, steps, ZERO))
 
     def _affine(

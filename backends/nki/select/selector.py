@@ -56,8 +56,13 @@ class Layout(Enum):
 class Source(Protocol):
     """Where a leaf of the inputs comes from."""
 
-    key_major: bool
-    element: Element
+    @property
+    def key_major(self) -> bool:
+        """Whether the key axis belongs on partitions."""
+
+    @property
+    def element(self) -> Element:
+        """The tensor's element type."""
 
     def load(self, block: Block, dst: View, layout: Layout) -> None:
         """Bring the leaf's values for the rows of the tile into `dst`."""

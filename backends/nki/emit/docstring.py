@@ -1,0 +1,183 @@
+"""The docstring of an emitted kernel, in nki-library's sections.
+
+Dimensions, Args, Returns, Notes (target, version, the serving rules that apply), Pseudocode. All of
+it comes from the kernel: declarations, doc strings, the canonical recurrence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import wrap
+
+from gdsl.algorithm.plan import Plan
+from gdsl.canonical.build import Builder
+from gdsl.canonical.form import DecayKind, Delta, ReadWhen, Window
+from gdsl.canonical.substitute import bind_arguments
+from gdsl.ir.dtypes import Dtype
+from gdsl.ir.interval import show
+from gdsl.ir.kernel import Input, Kernel, Let, Output, Run, State
+from gdsl.ir.text import dim_text, expression_text
+from gdsl.ir.types import ANY, DtypeVar
+
+WIDTH = 108
+
+
+def docstring(plan: Plan, notes: tuple[str, ...]) -> str:
+    """Return the text between the quotes."""
+    kernel = plan.kernel.kernel
+    summary = kernel.doc or f"{kernel.name}: generated from a delta-rule recurrence."
+    lines = [*summary.strip().split("\n")]
+    lines += ["", "Dimensions:", *_indent(_dimensions(kernel))]
+    lines += ["", "Args:", *_indent(_arguments(kernel))]
+    lines += ["", "Returns:", *_indent(_returns(kernel))]
+    lines += ["", "Notes:", *_indent(_bullets((*_serving(kernel), *notes)))]
+    lines += ["", "Pseudocode:", *_indent(_pseudocode(plan))]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _indent(lines: Iterator[str]) -> list[str]:
+    return [f"    {line}" if line else "" for line in lines]
+
+
+def _dimensions(kernel: Kernel) -> Iterator[str]:
+    composites = [(name, dim_text(dim)) for name, dim in kernel.composites]
+    for axis in kernel.axes:
+        facts = []
+        if axis.at_most is not None:
+            facts.append(f"at most {axis.at_most}")
+        if axis.multiple_of != 1:
+            facts.append(f"a multiple of {axis.multiple_of}")
+        meaning = _MEANING.get(axis.name, "axis of the tensors below")
+        yield f"{axis.name}: {', '.join([meaning, *facts])}"
+    for name, text in composites:
+        yield f"{name}: = {text}, the last cycling fastest"
+
+
+_MEANING = {
+    "B": "batch",
+    "T": "tokens",
+    "H": "heads",
+    "Hk": "key heads",
+    "Hv": "value heads",
+    "G": "value heads per key head",
+    "K": "key head dimension",
+    "V": "value head dimension",
+    "W": "window of the short convolution",
+    "N": "slots of the pool",
+    "P": "stored states per row",
+    "Hid": "hidden size",
+}
+
+
+def _arguments(kernel: Kernel) -> Iterator[str]:
+    tensors: dict[str, Input | State] = {i.name: i for i in kernel.inputs}
+    tensors |= {s.argument: s for s in kernel.states}
+    params = {p.name: p for p in kernel.params}
+    outputs = {o.name: o for o in kernel.outputs}
+    for argument in kernel.call.arguments:
+        name = argument.name
+        if name in tensors:
+            yield from _tensor(name, tensors[name])
+        elif name in params:
+            param = params[name]
+            text = param.doc or "trace-time constant"
+            yield f"{name} ({param.kind}): {text}"
+        elif name in outputs:
+            yield f"{name} ({_dtype(outputs[name].dtype)}): written and returned"
+        else:
+            yield f"{name}: {'accepted and not needed' if argument.role == 'ignored' else 'schedule'}"
+
+
+def _tensor(name: str, item: Input | State) -> Iterator[str]:
+    shape = ", ".join(dim_text(dim) for dim in item.dims)
+    facts = [f"[{shape}]"]
+    if isinstance(item, State):
+        facts.append("updated in place" if item.inplace else "state before the call")
+        if item.optional:
+            facts.append("zeros when None")
+    elif item.range is not None and item.range != ANY:
+        facts.append(f"in {show(item.range)}")
+    if item.doc:
+        facts.append(item.doc)
+    yield from wrap(
+        f"{name} ({_dtype(item.dtype)}): {', '.join(facts)}", WIDTH, subsequent_indent="    "
+    )
+
+
+def _dtype(dtype: Dtype | DtypeVar) -> str:
+    if isinstance(dtype, DtypeVar):
+        return " or ".join(choice.value for choice in dtype.choices)
+    return dtype.value
+
+
+def _returns(kernel: Kernel) -> Iterator[str]:
+    outputs = {o.name: o for o in kernel.outputs}
+    for name in kernel.call.returns:
+        yield from _returned(outputs[name])
+
+
+def _returned(output: Output) -> Iterator[str]:
+    shape = ", ".join(dim_text(dim) for dim in output.dims)
+    tail = f", {output.doc}" if output.doc else ""
+    yield f"{output.name} ({_dtype(output.dtype)}): [{shape}]{tail}"
+
+
+def _serving(kernel: Kernel) -> Iterator[str]:
+    """The rules of the serving contract that concern this kernel."""
+    for state in kernel.states:
+        if state.inplace:
+            yield f"`{state.argument}` is written in place and returned."
+        else:
+            yield f"`{state.argument}` is not changed; the new state is a tensor of its own."
+    yield "With two cores the rows (batch and heads) are split, the remainder on the last core."
+
+
+def _bullets(notes: tuple[str, ...]) -> Iterator[str]:
+    for note in notes:
+        yield from wrap(f"- {note}", WIDTH, subsequent_indent="  ")
+
+
+def _pseudocode(plan: Plan) -> Iterator[str]:
+    kernel = plan.kernel.kernel
+    builder = Builder(tuple(axis.name for axis in kernel.axes))
+    canonical = {id(run): form for run, form in plan.kernel.runs}
+    for statement in kernel.body:
+        match statement:
+            case Let(target=target, value=value):
+                yield f"{target.name} = {expression_text(value)}"
+            case Run():
+                form = canonical[id(statement)]
+                match form:
+                    case Delta():
+                        yield from _delta(statement, form, builder)
+                    case Window():
+                        yield f"{statement.state.name} = shift in, {statement.rule.name}"
+    for output in kernel.outputs:
+        yield f"{output.name} = {expression_text(output.value)}"
+
+
+def _delta(run: Run, delta: Delta, builder: Builder) -> Iterator[str]:
+    def text(expr: object) -> str:
+        return expression_text(bind_arguments(expr, run, builder))  # type: ignore[arg-type]
+
+    old, new = run.state.name, run.state_out.name
+    decayed = old
+    if delta.decay.kind is not DecayKind.NONE and delta.decay.factor is not None:
+        decayed = f"{text(delta.decay.factor)} * {old}"
+    if delta.read is not None:
+        seen = f"({decayed})" if delta.read.when is ReadWhen.POST and decayed != old else old
+        yield f"r = sum[{delta.key_axis}]({text(delta.read.vector)} * {seen})"
+    parts = [decayed]
+    if delta.write is not None:
+        parts.append(f"+ ({text(delta.write.key)}) * ({text(delta.write.value)})")
+    if delta.erase is not None:
+        parts.append(f"- ({text(delta.erase)}) * r")
+    yield f"{new} = {' '.join(parts)}"
+    named = dict(zip(run.rule.results, run.results, strict=True))
+    for emit in delta.emits:
+        terms = []
+        if emit.query is not None:
+            terms.append(f"sum[{emit.axis}](({text(emit.query)}) * {new if emit.after else old})")
+        if emit.skip is not None:
+            terms.append(text(emit.skip))
+        yield f"{named[emit.result].name} = {' + '.join(terms)}"

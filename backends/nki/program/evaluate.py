@@ -1,0 +1,180 @@
+"""The memory a tile program needs at given sizes, found by tracing it without running anything.
+
+Loops are unrolled and decisions taken as the NKI trace does; a tile is alive from its creation to
+the last instruction that touches it. SBUF is counted in bytes per partition, PSUM in whole banks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import prod
+from typing import Any, assert_never
+
+from attrs import define, field, frozen
+
+from backends.nki.program.nodes import (
+    Allocate,
+    Assign,
+    Banner,
+    Comment,
+    For,
+    Function,
+    If,
+    Instruction,
+    Invoke,
+    Operand,
+    Pattern,
+    Program,
+    Rebind,
+    Require,
+    RequireShape,
+    Space,
+    Statement,
+    Tile,
+    View,
+)
+from backends.nki.program.numbers import Number, evaluate
+
+PSUM_BANK_BYTES = 2048
+
+
+@define(eq=False)
+class Traced:
+    """A tile that exists: its shape, and the instructions between which it is alive."""
+
+    space: Space
+    shape: tuple[int, ...]
+    element_bytes: int
+    born: int
+    last: int = -1
+
+    @property
+    def bytes_per_partition(self) -> int:
+        """Bytes of its free dimensions."""
+        return prod(self.shape[1:]) * self.element_bytes
+
+
+@frozen
+class Peak:
+    """Most memory alive at once."""
+
+    sbuf_bytes_per_partition: int
+    psum_banks: int
+
+
+def footprint(
+    program: Program, shapes: Mapping[str, tuple[int, ...]], numbers: Mapping[str, Any]
+) -> Peak:
+    """Return the peak of one core. `numbers` holds parameters and the answers to queries."""
+    trace = _Trace({function.name: function for function in program.functions})
+    names: dict[str, Any] = dict(numbers)
+    for constant in program.constants:
+        names[constant.name] = evaluate(constant.value, names)
+    for parameter in program.parameters:
+        if parameter.tile is not None:
+            size = parameter.tile.element.bytes
+            names[parameter.name] = Traced(Space.ARGUMENT, shapes[parameter.name], size, 0)
+    trace.run(program.body, names)
+    return Peak(
+        _peak(t for t in trace.tiles if t.space is Space.SBUF),
+        _peak((t for t in trace.tiles if t.space is Space.PSUM), PSUM_BANK_BYTES),
+    )
+
+
+@define
+class _Trace:
+    functions: Mapping[str, Function]
+    tiles: list[Traced] = field(factory=list)
+    clock: int = 0
+
+    def run(self, statements: tuple[Statement, ...], names: dict[str, Any]) -> None:
+        for statement in statements:
+            self._statement(statement, names)
+
+    def _statement(self, statement: Statement, names: dict[str, Any]) -> None:
+        match statement:
+            case Allocate(tile=tile):
+                names[tile.name] = self._create(tile, names)
+            case Instruction(operands=operands):
+                for _, operand in operands:
+                    self._touch(operand, names)
+                self.clock += 1
+            case Assign(name=name, value=value):
+                names[name] = evaluate(value, names)
+            case Invoke():
+                self._invoke(statement, names)
+            case For(variable=variable, body=body):
+                bounds = (statement.start, statement.stop, statement.step)
+                for index in range(*(evaluate(bound, names) for bound in bounds)):
+                    names[variable] = index
+                    self.run(body, names)
+            case If(condition=condition, then=then, otherwise=otherwise):
+                self.run(then if evaluate(condition, names) else otherwise, names)
+            case Rebind(targets=targets, sources=sources):
+                values = [names[source] for source in sources]
+                names.update(zip(targets, values, strict=True))
+            case Require() | RequireShape() | Banner() | Comment():
+                pass
+            case _:
+                assert_never(statement)
+
+    def _create(self, tile: Tile, names: Mapping[str, Any]) -> Traced:
+        shape = tuple(int(evaluate(size, names)) for size in tile.shape)
+        traced = Traced(tile.space, shape, tile.element.bytes, self.clock)
+        self.tiles.append(traced)
+        return traced
+
+    def _touch(self, operand: Operand, names: Mapping[str, Any]) -> None:
+        if isinstance(operand, View | Pattern):
+            names[operand.tile.name].last = self.clock
+
+    def _invoke(self, call: Invoke, names: dict[str, Any]) -> None:
+        function = self.functions[call.function]
+        arguments = [_argument(argument, names) for argument in call.arguments]
+        inner = dict(zip(function.parameters, arguments, strict=True))
+        self.run(function.body, inner)
+        for result, name in zip(call.results, function.returns, strict=True):
+            names[result] = inner[name]
+
+
+class _Seen:
+    """A view of a tile inside a function: its own shape, the tile's lifetime."""
+
+    def __init__(self, tile: Traced, shape: tuple[int, ...]) -> None:
+        self._tile = tile
+        self.shape = shape
+
+    @property
+    def last(self) -> int:
+        return self._tile.last
+
+    @last.setter
+    def last(self, value: int) -> None:
+        self._tile.last = value
+
+
+def _argument(operand: Operand, names: Mapping[str, Any]) -> Any:
+    match operand:
+        case View(tile=tile, shape=shape, index=index):
+            held = names[tile.name]
+            if index is None:
+                return held
+            return _Seen(held, tuple(int(evaluate(size, names)) for size in shape))
+        case Number():
+            return evaluate(operand, names)
+        case _:
+            return operand
+
+
+def _peak(tiles: Iterable[Traced], unit: int = 1) -> int:
+    """Most units alive at once; a birth counts before the death of the same moment."""
+    events: list[tuple[int, int, int]] = []
+    for tile in tiles:
+        if tile.last >= 0:
+            units = -(-tile.bytes_per_partition // unit)
+            events += [(tile.born, 0, units), (tile.last, 1, -units)]
+    alive = best = 0
+    for _, _, change in sorted(events, key=lambda event: event[:2]):
+        alive += change
+        best = max(best, alive)
+    return best
