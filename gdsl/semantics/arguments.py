@@ -45,10 +45,9 @@ def match(node: ast.RuleCall, rule: ast.Rule, frame: Frame) -> list[Argument] | 
             nodes.append(argument)
     values = [expressions.elaborate(item, frame) for item in nodes]
     if len(nodes) != len(rule.params):
-        given = f"{len(nodes)} argument{'' if len(nodes) == 1 else 's'}"
         frame.error(
             "E0209",
-            f"`{rule.name.text}` takes {len(rule.params)} arguments, got {given}",
+            f"`{rule.name.text}` takes {len(rule.params)} arguments, got {len(nodes)}",
             node.rule.span,
             labels=(Label(rule.name.span, "declared here"),),
             help=f"write `{signature(rule)}`",

@@ -9,7 +9,7 @@ from attrs import frozen
 from gdsl.diagnostics.diagnostic import Label
 from gdsl.ir.kernel import Call, CallArgument, Input, Output, Param, State
 from gdsl.semantics.frame import Frame
-from gdsl.suggest import did_you_mean
+from gdsl.suggest import did_you_mean, nearest
 from gdsl.syntax import ast
 
 
@@ -114,15 +114,21 @@ def _nothing_missing(
     node: ast.CallLine, arguments: list[CallArgument], parts: Parts, frame: Frame
 ) -> None:
     present = {argument.key or argument.name for argument in arguments}
-    written = {item.name.text for item in node.arguments}
-    for name, role in parts.required():
-        if name not in present and name not in written:
-            frame.error(
-                "E0207",
-                f"the call line lacks the {role} `{name}`",
-                node.span,
-                help=f"add `{name}`; only what has a default can be left out",
-            )
+    unknown = [item.name.text for item in node.arguments if item.name.text not in present]
+    missing = [
+        name
+        for name, _ in parts.required()
+        if name not in present and nearest(name, unknown) is None
+    ]
+    if missing:
+        shown = ", ".join(f"`{name}`" for name in missing)
+        frame.error(
+            "E0207",
+            f"the call line lacks {shown}",
+            node.span,
+            label="every required argument stands here",
+            help=f"add {shown}; only what has a default can be left out",
+        )
 
 
 def _returns(

@@ -103,7 +103,7 @@ def _state(given: list[args.Argument], rule: ast.Rule, frame: Frame) -> Binding 
     """The binding of the state that the run takes and rebinds."""
     item = next(item for item in given if item.param.is_state)
     binding = frame.bindings.get(item.node.name) if isinstance(item.node, ast.NameUse) else None
-    if binding is not None and binding.value is None:
+    if binding is not None and binding.kind is Kind.STATE and binding.value is None:
         return None
     if binding is None or binding.cell is None:
         frame.error(
@@ -133,7 +133,7 @@ def _without(value: Expr | None, axis: str | None) -> Type:
 
 
 def _fail(node: ast.Step | ast.Scan, frame: Frame) -> bool:
-    """Bind the targets without a value, so that their uses stay silent."""
+    """Bind results without a value, so that their uses stay silent; the state keeps its type."""
     for argument in node.call.arguments:
         if isinstance(argument, ast.NameUse):
             binding = frame.bindings.get(argument.name)
@@ -142,7 +142,6 @@ def _fail(node: ast.Step | ast.Scan, frame: Frame) -> bool:
     for target in node.targets:
         existing = frame.bindings.get(target.text)
         if existing is not None and existing.cell is not None:
-            existing.value = None
             existing.cell.written = True
         else:
             frame.define(Binding(target.text, Kind.VALUE, target.span, None))

@@ -102,7 +102,6 @@ def _rebind(
     assert cell is not None
     cell.written = True
     if value is None or not _keeps_axes(target, cell, value, node, frame):
-        binding.value = None
         return False
     symbol = frame.context.symbol(target.text)
     assert frame.statements is not None
