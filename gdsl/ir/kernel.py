@@ -179,7 +179,7 @@ class Call(Node):
     returns: tuple[str, ...]
 
 
-@frozen
+@frozen(cache_hash=True)
 class Kernel(Node):
     """One kernel, complete. `composites` are the named products (`Hv = (Hk G)`)."""
 

@@ -8,6 +8,7 @@ axis's name. `gdsl.ir.sizes` runs a plan on shapes; the emitter prints it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 from itertools import combinations
 
 from attrs import frozen
@@ -76,6 +77,11 @@ class SizePlan:
 
 def size_plan(kernel: Kernel, present: Collection[str] | None = None) -> SizePlan:
     """Return how sizes follow from shapes. `present`: the arguments given (None: all of them)."""
+    return _planned(kernel, None if present is None else frozenset(present))
+
+
+@lru_cache(maxsize=256)
+def _planned(kernel: Kernel, present: frozenset[str] | None) -> SizePlan:
     tensors = tuple(
         (name, dims)
         for name, dims in (
