@@ -1,19 +1,20 @@
 """Diagnostics as text for people: the place in its line, what matters beside it, what to type.
 
-    error[E0303]: `sum` over `K`, which its argument does not carry
-     --> step.gdn:7:13
-      |
-    7 |     r = sum[K](v)
-      |             ^  - carries [V]
-      |             |
-      |             the argument carries [V]
-      |
-      = help: reduce over one of [V]
+error[E0303]: `sum` over `K`, which its argument does not carry
+ --> step.gdn:7:13
+  |
+7 |     r = sum[K](v)
+  |             ^  - carries [V]
+  |             |
+  |             the argument carries [V]
+  |
+  = help: reduce over one of [V]
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 from attrs import frozen
 
@@ -142,7 +143,7 @@ def _cropped(text: str, marks: list[_Mark]) -> tuple[str, list[_Mark]]:
 def _underlines(marks: list[_Mark], style: _Style) -> list[str]:
     """One row for the marks of a line if they are apart, and rows below for their texts."""
     ordered = sorted(marks, key=lambda mark: (mark.start, mark.end))
-    apart = all(a.end < b.start for a, b in zip(ordered, ordered[1:], strict=False))
+    apart = all(a.end < b.start for a, b in pairwise(ordered))
     if not apart:
         return [row for mark in ordered for row in _underlines_apart([mark], style)]
     return _underlines_apart(ordered, style)
@@ -152,7 +153,9 @@ def _underlines_apart(marks: list[_Mark], style: _Style) -> list[str]:
     row, column = "", 0
     for mark in marks:
         sign = "^" if mark.primary else "-"
-        row += " " * (mark.start - column) + style.mark(sign * (mark.end - mark.start), mark.primary)
+        row += " " * (mark.start - column) + style.mark(
+            sign * (mark.end - mark.start), mark.primary
+        )
         column = mark.end
     *before, last = marks
     rows = [f"{row} {style.mark(last.text, last.primary)}".rstrip()]

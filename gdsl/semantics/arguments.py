@@ -153,15 +153,18 @@ def _unfit(
 
 
 def _exchanged(
-    item: Argument, problems: list[tuple[Argument, _Problem]], axes: dict[str, str], scan: str | None
+    item: Argument,
+    problems: list[tuple[Argument, _Problem]],
+    axes: dict[str, str],
+    scan: str | None,
 ) -> Argument | None:
     """Another argument with a problem such that exchanging the two repairs both."""
     for other, _ in problems:
         if other is item or other.value is None or item.value is None:
             continue
-        if _unfit(item.param, other.value, axes, scan) is None:
-            if _unfit(other.param, item.value, axes, scan) is None:
-                return other
+        pairs = ((item.param, other.value), (other.param, item.value))
+        if all(_unfit(param, value, axes, scan) is None for param, value in pairs):
+            return other
     return None
 
 
@@ -184,7 +187,9 @@ def _report(
         message = f"argument `{name}` of `{rule.name.text}` may not carry {shown}"
         help_ = f"sum it away first: `sum{shown}(...)`"
     if exchanged is not None:
-        help_ = f"exchange it with the argument for `{exchanged.param.name.text}`; each fits the other"
+        help_ = (
+            f"exchange it with the argument for `{exchanged.param.name.text}`; each fits the other"
+        )
     must = f"`{name}` carries {show(listed)}" if listed else f"`{name}` carries no axis of the rule"
     frame.error(
         problem.code,
@@ -226,7 +231,9 @@ def _check_mapped(
                 label=f"carries {show(item.value.type.axes)}",
                 labels=(
                     Label(state.node.span, f"the state carries {show(state.value.type.axes)}"),
-                    Label(rule.name.span, f"`{name}` needs every axis `{rule.name.text}` maps over"),
+                    Label(
+                        rule.name.span, f"`{name}` needs every axis `{rule.name.text}` maps over"
+                    ),
                 ),
                 help=f"declare the state over {show(loose)} too, sum the axis away, or run the rule "
                 f"along it: `scan[{loose[0]}] {rule.name.text}(...)`",

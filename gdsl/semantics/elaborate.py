@@ -22,9 +22,7 @@ def elaborate(file: ast.File, load: Load) -> tuple[Module, tuple[Diagnostic, ...
     for definition in scope.own.values():
         definitions.is_sound(definition, reporter)
     declared = _kernels(file, reporter)
-    kernels = {
-        name: kernel.elaborate(node, scope, reporter) for name, node in declared.items()
-    }
+    kernels = {name: kernel.elaborate(node, scope, reporter) for name, node in declared.items()}
     schedules = _schedules(file, declared, reporter)
     shapes = _shapes(file, declared, kernels, reporter)
     found = reporter.sorted()

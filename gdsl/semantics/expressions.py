@@ -55,7 +55,8 @@ def elaborate(node: ast.Expr, frame: Frame) -> Expr | None:
         case ast.Cast():
             return _cast(node, frame)
         case ast.Unpack():
-            return _stray_unpack(node, frame)
+            _stray_unpack(node, frame)
+            return None
         case _:
             assert_never(node)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from itertools import count
+from itertools import count, pairwise
 
 from attrs import define, field, frozen
 
@@ -117,7 +117,7 @@ class Frame:
         if self.expansions:
             chain = [
                 Label(inner.span, f"called by `{outer.definition.name}` here")
-                for outer, inner in zip(self.expansions, self.expansions[1:], strict=False)
+                for outer, inner in pairwise(self.expansions)
             ]
             inside = self.expansions[-1].definition.name
             chain.append(Label(span, label or f"in the body of `{inside}`"))

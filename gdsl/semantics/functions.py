@@ -121,7 +121,9 @@ def _how_many(fn: ast.Fn) -> str:
 
 
 def _report(fn: ast.Fn, message: str, span: Span, frame: Frame) -> None:
-    params = ", ".join(p.name.text if p.default is None else f"{p.name.text} = ..." for p in fn.params)
+    params = ", ".join(
+        p.name.text if p.default is None else f"{p.name.text} = ..." for p in fn.params
+    )
     brackets = f"[{', '.join(axis.text for axis in fn.axes)}]" if fn.axes else ""
     frame.error(
         "E0209",

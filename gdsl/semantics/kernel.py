@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gdsl.ir.kernel import Kernel, Output, State, Statement
+from gdsl.ir.kernel import Call, Kernel, Output, State, Statement
 from gdsl.semantics import axes, call_line, inputs, sizes, statements, unused
 from gdsl.semantics.frame import Context, Frame, Kind
 from gdsl.semantics.outputs import OutputReader
@@ -90,7 +90,7 @@ def _names(node: ast.Kernel) -> frozenset[str]:
     return frozenset(names)
 
 
-def _call(node: ast.Kernel, parts: call_line.Parts, frame: Frame) -> call_line.Call:
+def _call(node: ast.Kernel, parts: call_line.Parts, frame: Frame) -> Call:
     lines = [item for item in node.items if isinstance(item, ast.CallLine)]
     for extra in lines[1:]:
         frame.error("E0210", "a kernel has one call line", extra.span)

@@ -54,7 +54,9 @@ class OutputReader:
             return Output(node.name.text, dtype, dims, value, name, doc, span=node.span)
         fits &= self._axes_fit(node, value, dims)
         fits &= self._keeps_digits(node, value, binding, dtype)
-        return Output(node.name.text, dtype, dims, value, None, doc, span=node.span) if fits else None
+        return (
+            Output(node.name.text, dtype, dims, value, None, doc, span=node.span) if fits else None
+        )
 
     def _binding(self, node: ast.Expr) -> Binding | None:
         """The name an output copies, if it is nothing but a name."""
@@ -188,9 +190,7 @@ def _loses(stored: _Element, target: _Element) -> bool:
     if stored == target:
         return False
     return any(
-        s.is_float
-        and t.is_float
-        and (_MANTISSA[s] > _MANTISSA[t] or _EXPONENT[s] > _EXPONENT[t])
+        s.is_float and t.is_float and (_MANTISSA[s] > _MANTISSA[t] or _EXPONENT[s] > _EXPONENT[t])
         for s in _choices(stored)
         for t in _choices(target)
     )

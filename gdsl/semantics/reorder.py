@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gdsl.ir.expr import Expr
+from gdsl.ir.expr import Expr, Unpack
 from gdsl.semantics import expressions, typed
 from gdsl.semantics.axes import show, value_axes
 from gdsl.semantics.frame import Frame
@@ -65,7 +65,7 @@ def elaborate_rename(node: ast.Rename, frame: Frame) -> Expr | None:
     return typed.rename(source, target, value, table, frame.place(node.span))
 
 
-def elaborate_unpack(node: ast.Unpack, frame: Frame) -> list[Expr] | None:
+def elaborate_unpack(node: ast.Unpack, frame: Frame) -> list[Unpack] | None:
     """The fields of `unpack[C](x)`, over one common value."""
     value = expressions.elaborate(node.operand, frame)
     axis = _one_axis("unpack", node.axes, node, frame)
@@ -94,17 +94,15 @@ def elaborate_unpack(node: ast.Unpack, frame: Frame) -> list[Expr] | None:
         if clash:
             frame.error(
                 "E0313",
-                f"field `{name}` of `{axis}` brings {show(clash)}, which the argument carries already",
+                f"field `{name}` of `{axis}` brings {show(clash)}, which is there already",
                 node.operand.span,
                 label=f"carries {show(value.type.axes)}",
             )
             return None
-    return list(typed.unpack(packed, value, frame.context.axes, frame.place(node.span)))
+    return typed.unpack(packed, value, frame.context.axes, frame.place(node.span))
 
 
-def _one_axis(
-    word: str, names: tuple[ast.Name, ...], node: ast.Expr, frame: Frame
-) -> str | None:
+def _one_axis(word: str, names: tuple[ast.Name, ...], node: ast.Expr, frame: Frame) -> str | None:
     axes = [expressions.axis_of(name, frame) for name in names]
     if len(axes) == 1:
         return axes[0]

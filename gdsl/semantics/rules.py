@@ -140,7 +140,9 @@ def _carries(
         f"result `{result.name.text}` of `{node.name.text}` {' and '.join(wrong)}",
         result.span,
         label=f"declared over {show(axis.text for axis in result.axes)}",
-        labels=(Label(value.span, f"carries {show(back[a] for a in value.type.axes if a in back)}"),)
+        labels=(
+            Label(value.span, f"carries {show(back[a] for a in value.type.axes if a in back)}"),
+        )
         if value.span is not None
         else (),
     )

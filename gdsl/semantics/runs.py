@@ -40,9 +40,7 @@ def elaborate(node: ast.Step | ast.Scan, frame: Frame) -> bool:
     if not counted or not tokens.fit(node, along, given, bound, frame):
         return _fail(node, frame)
     types = {item.param.name.text: _without(item.value, along.axis) for item in given}
-    made = rules.instantiate(
-        definition, bound, types, frame.context, node.call.span, frame.rules
-    )
+    made = rules.instantiate(definition, bound, types, frame.context, node.call.span, frame.rules)
     if made is None:
         return _fail(node, frame)
     values = tuple(item.value for item in given if not item.param.is_state and item.value)
@@ -177,7 +175,9 @@ def _add(
     states: Ref | None = None
     for name in rest:
         type_ = rules.with_axis(carried, along.states_axis, frame.context)
-        nowhere = f"`{name.text}` has no axis to lie along; name one where it is made: `every N -> P`"
+        nowhere = (
+            f"`{name.text}` has no axis to lie along; name one where it is made: `every N -> P`"
+        )
         unusable = nowhere if along.states_axis is None else ""
         states = _bind(name, Kind.VALUE, type_, frame, stored_as=stored_as, unusable=unusable)
     frame.statements.append(

@@ -131,7 +131,9 @@ class Linker:
                 f"there is no {kind} `{library.name}`",
                 library.span,
                 label="not found",
-                help=_KNOWN_LIBRARIES if not library.quoted else "the path is relative to this file",
+                help=_KNOWN_LIBRARIES
+                if not library.quoted
+                else "the path is relative to this file",
             )
             return None
         try:

@@ -49,9 +49,7 @@ def schedule(node: ast.Schedule, reporter: Reporter) -> Schedule:
     return Schedule(node.kernel.text, targets, tuple(settings), span=node.span)
 
 
-def overlapping(
-    schedules: list[tuple[ast.Schedule, Schedule]], reporter: Reporter
-) -> None:
+def overlapping(schedules: list[tuple[ast.Schedule, Schedule]], reporter: Reporter) -> None:
     """Report two schedules of one kernel for one target."""
     seen: dict[tuple[str, str], ast.Schedule] = {}
     for node, made in schedules:
@@ -198,5 +196,5 @@ def _split(size: ast.Size, dim: Dim, known: dict[str, int], reporter: Reporter) 
             notes=(f"the parts given here make {product}",),
         )
         return False
-    known.update({part: size.value // product for part in open_parts})
+    known.update(dict.fromkeys(open_parts, size.value // product))
     return True

@@ -21,8 +21,8 @@ from gdsl.syntax import ast
 def elaborate(node: ast.Statement, frame: Frame) -> bool:
     """Add a statement to the body; False when something in it was reported."""
     match node:
-        case ast.Let(value=ast.Unpack()):
-            return _unpack(node, node.value, frame)
+        case ast.Let(value=ast.Unpack() as unpack):
+            return _unpack(node, unpack, frame)
         case ast.Let():
             return _let(node, frame)
         case ast.Step() | ast.Scan():
@@ -86,7 +86,7 @@ def _unpack(node: ast.Let, unpack: ast.Unpack, frame: Frame) -> bool:
         for target in node.targets:
             define_value(target, None, frame)
         return False
-    shared = fields[0].arg  # type: ignore[union-attr]
+    shared = fields[0].arg
     if not isinstance(shared, Ref):
         shared = frame.let(f"{unpack.axes[0].text}_packed", shared)
     fits = True

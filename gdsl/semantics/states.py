@@ -194,7 +194,11 @@ class StateReader:
         if axis is None or count is None:
             return None
         (batch,) = count.type.axes
-        held = [name for dim in dims or () for name in tensor_type((dim,), Dtype.F32, None, self.frame).axes]
+        held = [
+            name
+            for dim in dims or ()
+            for name in tensor_type((dim,), Dtype.F32, None, self.frame).axes
+        ]
         if batch not in held:
             self.frame.error(
                 "E0410",

@@ -105,7 +105,9 @@ def index(axis: str, table: AxisTable, span: Span) -> Index:
 
 def cast(dtype: Dtype, arg: Expr, span: Span) -> Cast:
     """Round to a dtype."""
-    return Cast(dtype, arg, Type(arg.type.axes, dtype, iv.rounded(arg.type.range, dtype)), span=span)
+    return Cast(
+        dtype, arg, Type(arg.type.axes, dtype, iv.rounded(arg.type.range, dtype)), span=span
+    )
 
 
 def shift(axis: str, window: Expr, value: Expr, span: Span) -> Shift:

@@ -92,7 +92,13 @@ class Builder:
     def _rule(self, span: Span, children: list[Child]) -> ast.Rule:
         name, axes, params, results, doc, *body = children
         return ast.Rule(
-            self._word_name(name), axes or (), params or (), results or (), doc, tuple(body), span=span
+            self._word_name(name),
+            axes or (),
+            params or (),
+            results or (),
+            doc,
+            tuple(body),
+            span=span,
         )
 
     def _rule_params(self, span: Span, children: list[Child]) -> tuple[ast.RuleParam, ...]:
@@ -178,9 +184,7 @@ class Builder:
 
     def _interval(self, span: Span, children: list[Child]) -> ast.Interval:
         _, opening, lo, _, hi, closing = children
-        return ast.Interval(
-            float(lo), float(hi), opening == "(", closing == ")", lo, hi, span=span
-        )
+        return ast.Interval(float(lo), float(hi), opening == "(", closing == ")", lo, hi, span=span)
 
     def _bound(self, span: Span, children: list[Child]) -> str:
         return "".join(children)

@@ -40,7 +40,8 @@ def _tree(source: Source) -> Tree[Token]:
     except UnexpectedToken as problem:
         raise _error(syntax_errors.unexpected_token(source, problem)) from None
     except UnexpectedCharacters as problem:
-        raise _error(syntax_errors.unexpected_character(source, problem.pos_in_stream)) from None
+        offset = problem.pos_in_stream or 0
+        raise _error(syntax_errors.unexpected_character(source, offset)) from None
 
 
 def _deeper_than(tree: Tree[Token], limit: int) -> int | None:
