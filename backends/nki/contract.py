@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from backends.nki.program.build import Block, compare
 from backends.nki.program.nodes import (
@@ -45,6 +45,8 @@ class Contract:
     kernel: Kernel
     tensors: dict[str, Tile] = field(factory=dict)
     """Arguments and outputs."""
+    required: list[str] = field(factory=list)
+    """Arguments that must be given although the signature cannot say so."""
 
     def parameters(self) -> tuple[Parameter, ...]:
         """The entry's parameters in the order of the call line."""
@@ -69,7 +71,19 @@ class Contract:
                     f"argument `{name}` of the call line ({argument.role}) is not emitted yet",
                     argument.span or kernel.call.span,
                 )
-        return tuple(found)
+        return self._python_order(found)
+
+    def _python_order(self, parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
+        """Give what is required after an optional parameter the default None, and note it."""
+        ordered: list[Parameter] = []
+        optional = False
+        for parameter in parameters:
+            if optional and parameter.default is None:
+                self.required.append(parameter.name)
+                parameter = evolve(parameter, default="None")
+            optional = optional or parameter.default is not None
+            ordered.append(parameter)
+        return tuple(ordered)
 
     def element(self, dtype: Dtype | DtypeVar) -> Element:
         """The element type of a tensor; a dtype variable is that of its first tensor."""
@@ -95,6 +109,8 @@ class Contract:
 
     def write_sizes(self, block: Block) -> None:
         """Bind every axis to its size, taken from the tensor shapes."""
+        for name in self.required:
+            block.require(compare("!=", Name(name), Name("None")), f"`{name}` is required")
         required = {i.name for i in self.kernel.inputs if i.default is None}
         required |= {s.argument for s in self.kernel.states if not s.optional}
         plan = size_plan(self.kernel, required)

@@ -85,7 +85,8 @@ def _arguments(kernel: Kernel) -> Iterator[str]:
         elif name in outputs:
             yield f"{name} ({_dtype(outputs[name].dtype)}): written and returned"
         else:
-            yield f"{name}: {'accepted and not needed' if argument.role == 'ignored' else 'schedule'}"
+            role = "accepted and not needed" if argument.role == "ignored" else "schedule"
+            yield f"{name}: {role}"
 
 
 def _tensor(name: str, item: Input | State) -> Iterator[str]:

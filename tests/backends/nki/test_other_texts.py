@@ -1,0 +1,127 @@
+"""Kernels that no Python code here knows: the decode schedule is a compiler, not a template."""
+
+from __future__ import annotations
+
+import pytest
+
+from gdsl import api
+
+GATED_DELTA = """
+rule gated_delta[K, V](q[K], k[K], v[V], decay[K?], beta, state S[K, V]) -> o[V]:
+    S = decay * S
+    r = sum[K](k * S)
+    S = S + k * (beta * (v - r))
+    o = sum[K](q * S)
+"""
+HEAD = """
+    axes B, Hv, K, V
+    input q, k: f32[B, Hv, K]
+    input v, z: f32[B, Hv, V]
+    input b: f32[B, Hv]
+"""
+TAIL = """
+    output state_out: f32[B, Hv, K, V] = S
+"""
+STEP = "o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)"
+
+TEXTS = {
+    "sigmoid output gate, norm after the gate": f"""
+use norms
+{GATED_DELTA}
+kernel other:
+{HEAD}
+    input a: f32[B, Hv]
+    input w: f32[V]
+    state S: f32[B, Hv, K, V] = s0
+    decay = exp(-softplus(a))
+    {STEP}
+    output out: f32[B, Hv, V] = rms_norm[V](o * sigmoid(z), 1e-5) * w
+{TAIL}""",
+    "no gate, no norm, no decay": f"""
+use norms
+rule delta[K, V](q[K], k[K], v[V], beta, state S[K, V]) -> o[V]:
+    S = S + k * (beta * (v - sum[K](k * S)))
+    o = sum[K](q * S)
+kernel other:
+    axes B, Hv, K, V
+    input q, k: bf16[B, Hv, K]
+    input v: bf16[B, Hv, V]
+    input b: f32[B, Hv]
+    state S: f32[B, Hv, K, V] = s0
+    o, S = step delta(q, l2norm[K](k), v, sigmoid(b), S)
+    output out: bf16[B, Hv, V] = o
+{TAIL}""",
+    "constant decay, linear attention": f"""
+rule linear[K, V](q[K], k[K], v[V], decay, state S[K, V]) -> o[V]:
+    S = decay * S + k * v
+    o = sum[K](q * S)
+kernel other:
+    axes B, Hv, K, V
+    input q, k: f32[B, Hv, K]
+    input v: f32[B, Hv, V]
+    param decay: float = 0.9
+    state S: f32[B, Hv, K, V] = s0
+    o, S = step linear(q * K ** -0.5, k, v, decay, S)
+    output out: f32[B, Hv, V] = o
+{TAIL}""",
+    "decay along K": f"""
+use norms
+{GATED_DELTA}
+kernel other:
+{HEAD}
+    input g: f32[B, Hv, K]
+    input A_log: f32[Hv]
+    state S: f32[B, Hv, K, V] = s0
+    decay = exp(-exp(A_log) * softplus(g))
+    {STEP}
+    output out: f32[B, Hv, V] = o * z * sigmoid(z)
+{TAIL}""",
+    "read before the decay, two keys": f"""
+use norms
+rule comba[K, V](q[K], p[K], k[K], v[V], decay, beta, state S[K, V]) -> o[V]:
+    r = sum[K](p * S)
+    S = decay * S + k * (beta * (v - r))
+    o = sum[K](q * S)
+kernel other:
+{HEAD}
+    input g: f32[B, Hv] in (-inf, 0]
+    input D: f32[Hv]
+    state S: f32[B, Hv, K, V] = s0
+    kn = l2norm[K](k)
+    o, S = step comba(l2norm[K](q) - D * kn, kn * 0.5, kn, v, exp(g), sigmoid(b), S)
+    output out: f32[B, Hv, V] = max(o, 0) + where(z > 0, z, 0.1 * tanh(z))
+{TAIL}""",
+    "erase beside the write key": f"""
+use norms
+rule rwkv[K, V](r[K], decay[K], k[K], v[V], kk[K], a[K], state S[K, V]) -> o[V]:
+    u = sum[K](kk * S)
+    S = decay * S - (kk * a) * u + k * v
+    o = sum[K](r * S)
+kernel other:
+{HEAD}
+    input w, a: f32[B, Hv, K]
+    state S: f32[B, Hv, K, V] = s0
+    kk = l2norm[K](k)
+    o, S = step rwkv(q, exp(-0.60653066 * sigmoid(w)), k * 0.1, sigmoid(b) * v, kk, sigmoid(a), S)
+    output out: f32[B, Hv, V] = o + sum[K](q * k) * v * z
+{TAIL}""",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_compiles_and_agrees_with_the_interpreter(text: str) -> None:
+    report = api.verify(
+        api.loads(text),
+        shape={"B": 2, "Hv": 3, "K": 32, "V": 16},
+        targets=("trn2",),
+        lnc=(2,),
+        regimes=("gaussian", "zero-key"),
+    )
+    wrong = [
+        (case.regime, case.precision, output)
+        for case in report.cases
+        for output in case.outputs
+        if not output.ok
+    ]
+    assert report.run
+    assert not wrong
