@@ -173,7 +173,9 @@ class Body:
     def _value(self, expr: Expr) -> Value:
         match expr:
             case Ref(symbol=symbol):
-                return self.values.get(symbol, expr)
+                value = self.values.get(symbol, expr)
+                # A term is underlined where it is used, not where its name was defined.
+                return value if isinstance(value, Linear) else evolve(value, span=expr.span)
             case Const() | Size() | Index():
                 return expr
             case Apply(operator=operator, args=args):

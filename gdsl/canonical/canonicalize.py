@@ -113,7 +113,7 @@ def _with_substeps(
     axes: tuple[str, str],
     steps: Substeps,
 ) -> Delta:
-    inner = _inner_update(steps, body.builder, axes)
+    inner = _inner_update(steps, body.builder, axes, _output_axis(body, rule))
     decay = pure_decay(version_pieces(body, steps.version), body.builder)
     if decay is None:
         refuse(
@@ -137,12 +137,14 @@ def _with_substeps(
     )
 
 
-def _inner_update(steps: Substeps, builder: Builder, axes: tuple[str, str]) -> Update:
+def _inner_update(
+    steps: Substeps, builder: Builder, axes: tuple[str, str], output_axis: str | None
+) -> Update:
     rule = steps.run.rule
     body = Body(builder, StateAxes(axes, rule.state_type.axes))
     body.run(rule, dict(zip(rule.params, steps.arguments, strict=True)), 0)
     final = body.final_version(rule)
-    update = sort_update(version_pieces(body, final), axes, None, builder, rule.span)
+    update = sort_update(version_pieces(body, final), axes, output_axis, builder, rule.span)
     if update.decay:
         refuse(
             SUBSTEPS,

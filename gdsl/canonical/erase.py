@@ -101,7 +101,7 @@ def _erase(piece: Piece, read: BaseRead, decay: Factors, state_axes: tuple[str, 
     )
     if Counter(read.decay) == Counter(decay):
         return evolve(term, when=ReadWhen.POST)
-    return _after(term, read.decay, value_axis)
+    return _with_decay_recognised(_after(term, read.decay, value_axis), decay)
 
 
 def _after(term: _Erase, decay: Factors, value_axis: str) -> _Erase:
@@ -115,6 +115,27 @@ def _after(term: _Erase, decay: Factors, value_axis: str) -> _Erase:
             "read before the decay or after all of it",
         )
     return evolve(term, vector=(*decay, *term.vector))
+
+
+def _with_decay_recognised(term: _Erase, decay: Factors) -> _Erase:
+    """A read before the decay that is scaled by all of it is a read after it."""
+    missing = Counter(decay) - Counter(term.scalar) - Counter(term.vector)
+    if missing or not decay:
+        return term
+    scalar, rest = _without(term.scalar, Counter(decay))
+    vector, _ = _without(term.vector, rest)
+    return evolve(term, scalar=scalar, vector=vector, when=ReadWhen.POST)
+
+
+def _without(factors: Factors, unwanted: Counter[Expr]) -> tuple[Factors, Counter[Expr]]:
+    """Return the factors without the unwanted ones, and what is still unwanted."""
+    rest, kept = Counter(unwanted), []
+    for factor in factors:
+        if rest[factor]:
+            rest[factor] -= 1
+        else:
+            kept.append(factor)
+    return tuple(kept), rest
 
 
 def _before_decay(term: _Erase, decay: Factors) -> _Erase:
