@@ -12,6 +12,7 @@ _LINES = 16
 """How many source lines a table shows; the rest is summed up."""
 _STEPS = 14
 """How many stretches of the critical path are shown."""
+_ROWS = 6
 _CASES = 12
 
 
@@ -111,10 +112,8 @@ def _path(core: CoreReport) -> str:
         row = events[step.event].row
         by_kind[row] = by_kind.get(row, 0.0) + step.microseconds
     total = core.estimate.program_order or 1.0
-    spent = ", ".join(
-        f"{row} {time:.2f} us ({time / total:.0%})"
-        for row, time in sorted(by_kind.items(), key=lambda item: -item[1])
-    )
+    ranked = sorted(by_kind.items(), key=lambda item: -item[1])
+    spent = ", ".join(f"{row} {time / total:.0%}" for row, time in ranked[:_ROWS])
     rows = [
         f"critical path: {len(core.critical_path)} instructions; {spent}",
         f"{'from us':>10} {'us':>8} {'row':10} {'opcode':22} {'line':>5} {'count':>6}  "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 from math import prod
 
 import pytest
@@ -152,21 +151,57 @@ def _access(tile: Tile, operand: str) -> Access:
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def builder() -> Callable[..., TraceBuilder]:
     """Return the class, to build as many traces as a test needs."""
     return TraceBuilder
 
 
-@pytest.fixture
-def chain() -> Callable[[int], Trace]:
-    """Return a function that builds n VectorE instructions, each on the result of the last."""
+Step = tuple[int, int, int, int, int]
+"""Kind of instruction, three operands, a quarter of the columns; any small numbers."""
 
-    def build(length: int) -> Trace:
-        trace = TraceBuilder()
-        tiles = [trace.tile("sbuf", (128, 512)) for _ in range(length + 1)]
-        for before, after in pairwise(tiles):
-            trace.vector("tensor_copy", after, {"src": before})
+
+@pytest.fixture(scope="session")
+def random_trace() -> Callable[..., Trace]:
+    """Return a function from a list of steps to a trace that mixes engines, memories and DMAs."""
+
+    def build(steps: list[Step], copies: int = 1, target: str = "trn2", program: int = 0) -> Trace:
+        trace = TraceBuilder(target=target, program=program)
+        for _ in range(copies):
+            _add_random(trace, steps)
         return trace.build()
 
     return build
+
+
+def _add_random(trace: TraceBuilder, steps: list[Step]) -> None:
+    sbuf = [trace.tile("sbuf", (128, 512)) for _ in range(4)]
+    narrow = [trace.tile("sbuf", (128, 512), "bfloat16") for _ in range(2)]
+    psum = [trace.tile("psum", (128, 512)) for _ in range(3)]
+    hbm = [trace.tile("hbm", (128, 512), role="inout") for _ in range(2)]
+    for kind, one, two, three, quarter in steps:
+        c0 = 128 * (quarter % 4)
+        a, b, c = (sbuf[n % len(sbuf)].cut(c0, c0 + 128) for n in (one, two, three))
+        p = psum[one % len(psum)].cut(c0, c0 + 128)
+        n0, n1 = (narrow[n % len(narrow)].cut(c0, c0 + 128) for n in (one, two))
+        h = hbm[three % len(hbm)]
+        match kind % 9:
+            case 0:
+                trace.dma(sbuf[one % len(sbuf)], h, queue=("sync", "scalar", None)[two % 3])
+            case 1:
+                trace.dma(h, sbuf[two % len(sbuf)])
+            case 2:
+                trace.matmul(p, b, c, accumulate=bool(two % 2))
+            case 3:
+                trace.matmul(p, n0, n1, accumulate=False)
+            case 4:
+                trace.vector("tensor_tensor", a, {"data1": p, "data2": c}, op="add")
+            case 5:
+                trace.vector("tensor_copy", n0, {"src": b})
+            case 6:
+                trace.scalar(a, p, op=("exp", "silu", "copy")[three % 3])
+            case 7:
+                reads = {"data1": b, "data2": c}
+                trace.add("gpsimd", "tensor_tensor", {"dst": a}, reads, attributes={"op": "add"})
+            case _:
+                trace.dma(sbuf[one % len(sbuf)].cut(0, 256), h.cut(0, 128 * 256), dge_mode="swdge")
