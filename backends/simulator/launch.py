@@ -91,6 +91,7 @@ def _run(machines: Sequence[Machine], call: Callable[[], Any]) -> list[_Outcome]
             if machine.pair is not None:
                 machine.pair.begin(machine.program_id)
             outcome.value = call()
+            machine.shared_log.settle()
         except BaseException as error:
             outcome.error = error
         if machine.pair is not None:

@@ -112,7 +112,7 @@ class Machine:
             for _, view in (*reads, *writes)
             if view.dynamic is not None and isinstance(view.dynamic.index, NkiTensor)
         ]
-        if self.num_programs > 1:
+        if self.num_programs > 1 and barrier is None:
             self.shared_log.add(reads, writes, self.data)
         return self.recorder.add(
             engine, opcode, [*reads, *indices], writes, attributes or {}, name, barrier
@@ -125,6 +125,7 @@ class Machine:
         """
         if self.pair is None:
             raise Fault("S502", f"`{kind}` in a launch of one program waits for ever")
+        self.shared_log.settle()
         return self.pair.meet(self.program_id, (kind, key), payload)
 
     def barrier(self, tensor: NkiTensor) -> int:

@@ -215,6 +215,7 @@ class NkiTensor(Views, AccessPatterns):
         self, *, skip: bool = False, group: int = 16
     ) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
         """Return the elements, and which rows a run-time index reached (None: all)."""
+        assert self.storage.data is not None, "there is no data in shape-only mode"
         flags = self.storage.flags
         strict = flags is not None and active_options().uninitialized == "fault"
         if self.dynamic is None:
@@ -224,7 +225,6 @@ class NkiTensor(Views, AccessPatterns):
         indices, legal = flat_indices(self, skip=skip, group=group)
         if strict and flags is not None:
             self._refuse_unwritten(flags[indices * self.cell.itemsize])
-        assert self.storage.data is not None
         return self.storage.data.view(self.cell)[indices], legal
 
     def _refuse_unwritten(self, flags: NDArray[np.uint8]) -> None:

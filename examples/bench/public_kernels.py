@@ -1,6 +1,6 @@
 """Run public NKI kernels, unmodified, in the simulator and compare them with their own references.
 
-    python examples/bench/public_kernels.py FOLDER [-k EXPRESSION] [--all] [--seconds N] [--json OUT]
+    python examples/bench/public_kernels.py FOLDER [-k EXPRESSION] [--all] [--cases N] [--seconds N] [--json OUT]
 
 FOLDER holds checkouts of public repositories, none of which are part of this project:
 `nki-library` runs through its own tests (their inputs, shapes, tolerances and references; the
@@ -29,6 +29,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("folder", type=Path, help="directory with checkouts of public kernels")
     parser.add_argument("-k", dest="expression", default="", help="pytest expression of names")
     parser.add_argument("--all", action="store_true", help="also tests not marked fast")
+    parser.add_argument("--cases", type=int, default=3, help="parameter sets per test function")
     parser.add_argument("--seconds", type=int, default=60, help="time limit of one kernel run")
     parser.add_argument("--json", type=Path, help="also write the rows here")
     return parser.parse_args()
@@ -39,7 +40,13 @@ def main() -> int:
     chosen = _arguments()
     rows: list[Row] = []
     for checkout in sorted(chosen.folder.glob("*/test/utils/unit_test_framework.py")):
-        rows += run_library(checkout.parents[2], chosen.expression, chosen.all, chosen.seconds)
+        rows += run_library(
+            checkout.parents[2],
+            chosen.expression,
+            everything=chosen.all,
+            cases=chosen.cases,
+            seconds=chosen.seconds,
+        )
     rows += run_cases(chosen.folder, chosen.expression, chosen.seconds)
     print(table(rows))
     print(summary(rows))

@@ -191,10 +191,21 @@ def _custom(golden: Mapping[str, Any], result: SimResult) -> float:
 class _Plugin:
     """The fixtures that the tests ask for."""
 
-    def __init__(self, checkout: Path, seconds: int, rows: list[Row]) -> None:
+    def __init__(self, checkout: Path, cases: int, seconds: int, rows: list[Row]) -> None:
         self._checkout = checkout
+        self._cases = cases
         self._seconds = seconds
         self._rows = rows
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Keep a few cases, evenly spread, of every test function."""
+        groups: dict[str, list[pytest.Item]] = {}
+        for item in items:
+            groups.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        for group in groups.values():
+            step = max(1, len(group) // self._cases)
+            for item in set(group) - set(group[::step][: self._cases]):
+                items.remove(item)
 
     @pytest.fixture
     def test_manager(self, request: pytest.FixtureRequest) -> SimulatedDevice:
@@ -217,8 +228,14 @@ class _Plugin:
         return Platforms.TRN2
 
 
-def run_library(checkout: Path, expression: str, everything: bool, seconds: int) -> list[Row]:
-    """Run the tests of a checkout that match and return a row for every kernel run."""
+def run_library(
+    checkout: Path, expression: str, *, everything: bool, cases: int, seconds: int
+) -> list[Row]:
+    """Run the tests of a checkout that match and return a row for every kernel run.
+
+    `cases` bounds how many parameter sets of a test function run; `everything` adds tests that are
+    not marked fast.
+    """
     checkout = checkout.resolve()
     _install(checkout, "trn2")
     rows: list[Row] = []
@@ -232,7 +249,7 @@ def run_library(checkout: Path, expression: str, everything: bool, seconds: int)
     before = Path.cwd()
     os.chdir(checkout)
     try:
-        pytest.main(options, plugins=[_Plugin(checkout, seconds, rows)])
+        pytest.main(options, plugins=[_Plugin(checkout, cases, seconds, rows)])
     finally:
         os.chdir(before)
     return rows
