@@ -28,7 +28,7 @@ from gdsl.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from gdsl.algorithm.schedule_keys import Value
-    from gdsl.verify.report import VerifyReport
+    from gdsl.verification.report import VerifyReport
 
 Sizes = str | Mapping[str, int] | None
 
@@ -199,11 +199,11 @@ def verify(
     """Compare the simulated kernel with the interpreter in float64 and return the verdict.
 
     Every combination of `regimes`, `targets`, core counts `lnc` and `precisions` (None: all that
-    apply) runs; see `gdsl.verify`. Raises UsageError for names that do not exist.
+    apply) runs; see `gdsl.verification`. Raises UsageError for names that do not exist.
     """
-    from gdsl.verify.precisions import PRECISIONS
-    from gdsl.verify.run import ALL_REGIMES, Request
-    from gdsl.verify.run import verify as run_request
+    from gdsl.verification.precisions import PRECISIONS
+    from gdsl.verification.run import ALL_REGIMES, Request
+    from gdsl.verification.run import verify as run_request
 
     names = ALL_REGIMES if regimes == "all" else regimes
     names = (names,) if isinstance(names, str) else tuple(names)

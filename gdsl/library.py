@@ -67,14 +67,19 @@ def locate(file: str) -> Located:
 
 
 def loader(folder: Path | None) -> Callable[[str], Source | None]:
-    """Return the function that finds the text of `use NAME` or `use "path"` (None: not there)."""
+    """Return the function that finds the text of `use NAME` or `use "path"` (None: not there).
+
+    A name is a file of the library, or else NAME.gdn in `folder`, like a quoted path.
+    """
+
+    beside = folder or Path.cwd()
 
     def load(name: str) -> Source | None:
-        if name.endswith(".gdn") or "/" in name:
-            path = (folder or Path.cwd()) / name
-            return _read(path, str(path)) if path.is_file() else None
-        found = library_files().get(name)
-        return _read(found, f"{PACKAGE}/{found.name}") if found else None
+        shipped = library_files().get(name)
+        if shipped is not None:
+            return _read(shipped, f"{PACKAGE}/{shipped.name}")
+        path = beside / (name if name.endswith(".gdn") else f"{name}.gdn")
+        return _read(path, str(path)) if path.is_file() else None
 
     return load
 

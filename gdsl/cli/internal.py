@@ -23,7 +23,7 @@ _STAGES: dict[str, str] = {
     "backends.interpreter": "interpret",
     "backends.cost": "cost",
     "gdsl.regimes": "make inputs",
-    "gdsl.verify": "verify",
+    "gdsl.verification": "verify",
 }
 
 

@@ -6,6 +6,7 @@ shows its axes and the range it lies in.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import assert_never
 
@@ -27,7 +28,7 @@ from gdsl.ir.expr import (
 from gdsl.ir.interval import show
 from gdsl.ir.kernel import Input, Kernel, Let, Output, Rule, Run, State, Statement
 from gdsl.ir.node import Symbol
-from gdsl.ir.types import ANY, DtypeVar, Type
+from gdsl.ir.types import DtypeVar, Type
 
 # operator: (written as, binding strength); a larger number binds tighter.
 _INFIX: dict[str, tuple[str, int]] = {
@@ -89,7 +90,7 @@ def _infix(operator: str, left: Expr, right: Expr, names: Names) -> tuple[str, i
     sign, strength = _INFIX[operator]
     # `**` groups to the right, comparisons not at all, the others to the left.
     left_needs = strength if operator in ("add", "sub", "mul", "div") else strength + 1
-    right_needs = strength if operator in ("add", "mul", "pow") else strength + 1
+    right_needs = strength if operator == "pow" else strength + 1
     text = f"{_at_least(left, left_needs, names)} {sign} {_at_least(right, right_needs, names)}"
     return text, strength
 
@@ -123,7 +124,8 @@ def tensor_text(dtype: Dtype | DtypeVar, dims: tuple[Dim, ...]) -> str:
 def type_text(kind: Type) -> str:
     """Return axes, dtype and range of a value: `[B, Hv] in (0, 1]`."""
     dtype = "" if kind.dtype == Dtype.F32 else _dtype_name(kind.dtype)
-    interval = "" if kind.range == ANY else f" in {show(kind.range)}"
+    unbounded = kind.range.lo == -math.inf and kind.range.hi == math.inf
+    interval = "" if unbounded else f" in {show(kind.range)}"
     return f"{dtype}[{', '.join(kind.axes)}]{interval}"
 
 
@@ -236,12 +238,12 @@ def _scan_options(run: Run) -> str:
 def _rule(rule: Rule, indent: str) -> Iterator[str]:
     names = _number([rule.state, *rule.params, *_defined(rule.body)])
     params = ", ".join(
-        f"{symbol.name}{type_text(kind)}"
+        f"{symbol.name}: {type_text(kind)}"
         for symbol, kind in zip(rule.params, rule.param_types, strict=True)
     )
     results = "".join(f", {names.get(s, s.name)}" for s in rule.results)
     state = names.get(rule.state, rule.state.name)
-    yield f"{indent}rule {rule.name}({params}, state {state}{type_text(rule.state_type)})"
+    yield f"{indent}rule {rule.name}({params}, state {state}: {type_text(rule.state_type)})"
     for statement in rule.body:
         yield from _statement(statement, names, indent + "  ")
     yield f"{indent}  -> {names.get(rule.state_out, rule.state_out.name)}{results}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from attrs import evolve, frozen
@@ -16,10 +17,12 @@ from attrs import evolve, frozen
 from gdsl import registry
 from gdsl.ir.dims import Atom
 from gdsl.ir.dtypes import Dtype
-from gdsl.ir.expr import Expr
-from gdsl.ir.kernel import Call, CallArgument, Input, Kernel, Output
-from gdsl.ir.traverse import symbols
-from gdsl.regimes.parts import Part, assemble, elementwise_parts
+from gdsl.ir.expr import Expr, Reduce
+from gdsl.ir.kernel import Call, CallArgument, Input, Kernel, Output, Param
+from gdsl.ir.node import Symbol
+from gdsl.ir.traverse import symbols, walk
+from gdsl.ir.types import Type
+from gdsl.regimes.parts import Part, assemble, elementwise_parts, input_parts
 from gdsl.runner import Array, RunOptions
 
 Values = dict[Part, Array]
@@ -44,6 +47,9 @@ def evaluate(
         evolve(item, dtype=Dtype.F32, range=None) for item in kernel.inputs if item.symbol in used
     )
     params = tuple(param for param in kernel.params if param.symbol in used)
+    # The shapes of a few inputs may leave axes open; a param of an axis's name gives its size.
+    own = {param.name for param in params}
+    params += tuple(_size_param(axis) for axis in sizes if axis not in own)
     dims = tuple(Atom(axis) for axis in expr.type.axes)
     names = [*(item.name for item in inputs), *(param.name for param in params)]
     roles = ["input"] * len(inputs) + ["param"] * len(params)
@@ -58,8 +64,21 @@ def evaluate(
         outputs=(Output("probe", Dtype.F32, dims, expr),),
         call=Call(tuple(map(CallArgument, names, roles)), ("probe",)),
     )
-    arguments = {item.name: assemble(item.name, item.dims, values, sizes) for item in inputs}
+    arguments: dict[str, Any] = {
+        item.name: assemble(item.name, item.dims, values, sizes) for item in inputs
+    }
+    arguments |= {param.name: sizes.get(param.name, param_value(param)) for param in params}
     return registry.interpreter().run(probe, arguments, RunOptions("float64"))["probe"]
+
+
+def _size_param(axis: str) -> Param:
+    return Param(Symbol(axis, -1), axis, "int", None, Type(dtype=Dtype.I32))
+
+
+def param_value(param: Param) -> float | int | bool:
+    """Return the default of a constant, or a neutral value where the text gives none."""
+    neutral: dict[str, float | int | bool] = {"float": 1.0, "int": 1, "bool": False}
+    return neutral[param.kind] if param.default is None else param.default
 
 
 def drive(
@@ -72,9 +91,10 @@ def drive(
 ) -> Values | Unreachable:
     """Return values in which `expr` is `target`: an array over the expression's axes, or a number.
 
-    The driver is the part with the most axes that reaches the expression without a contraction;
-    values of other parts stay. Agreement is judged on the logarithm, relative to `tolerance`;
-    0 and 1 must be met exactly.
+    The driver is a part that reaches the expression without a contraction, tried from the most
+    axes to the fewest; values of other parts stay, except that weights contracted inside the
+    expression become 0 where the driver lacks an axis of it. Agreement is judged on the logarithm,
+    relative to `tolerance`; 0 and 1 must be met exactly.
     """
     wanted = np.broadcast_to(
         np.asarray(target, np.float64), tuple(sizes[axis] for axis in expr.type.axes)
@@ -83,20 +103,50 @@ def drive(
     if not known.issuperset(symbols(expr)):
         return Unreachable("it is computed from an earlier recurrence")
     reachable = [p for p in elementwise_parts(kernel, expr) if set(p.axes) <= set(expr.type.axes)]
-    if not reachable:
-        return Unreachable("no input sets it element by element")
-    driver = max(reachable, key=lambda part: len(part.axes))
-    if len(driver.axes) < sum(sizes[axis] > 1 for axis in expr.type.axes) and np.ptp(wanted) > 0:
-        return Unreachable(f"input `{driver.argument}` sets it for all tokens at once")
+    outcome: Values | Unreachable = Unreachable("no input sets it element by element")
+    for driver in sorted(reachable, key=lambda part: -len(part.axes)):
+        outcome = _drive_by(kernel, expr, driver, wanted, values, sizes, tolerance)
+        if not isinstance(outcome, Unreachable):
+            break
+    return outcome
+
+
+def _drive_by(
+    kernel: Kernel,
+    expr: Expr,
+    driver: Part,
+    wanted: Array,
+    values: Mapping[Part, Array],
+    sizes: Mapping[str, int],
+    tolerance: float,
+) -> Values | Unreachable:
+    shared = [axis for axis in expr.type.axes if axis not in driver.axes and sizes[axis] > 1]
+    if shared:
+        if np.ptp(wanted) > 0:
+            return Unreachable(f"input `{driver.argument}` sets it for all of {shared} at once")
+        values = {**values, **_silenced(kernel, expr, values)}
     found = _bisect(kernel, expr, driver, wanted, values, sizes)
     reached = evaluate(kernel, expr, found, sizes)
     if not _close(reached, wanted, tolerance):
         place = int(np.argmax(np.abs(reached - wanted)))
         return Unreachable(
-            f"it cannot be {wanted.ravel()[place]:.3g}, "
-            f"only {reached.ravel()[place]:.3g} is within reach of `{driver.argument}`"
+            f"it cannot be {wanted.ravel()[place]:.3g} everywhere; "
+            f"`{driver.argument}` brings it to {reached.ravel()[place]:.3g}"
         )
     return found
+
+
+def _silenced(kernel: Kernel, expr: Expr, values: Mapping[Part, Array]) -> Values:
+    """Zero the weights contracted inside an expression: what remains is the same for all tokens."""
+    contracted = {
+        symbol for node in walk(expr) if isinstance(node, Reduce) for symbol in symbols(node)
+    }
+    weights = [
+        item
+        for item in kernel.inputs
+        if item.symbol in contracted and not set(item.type.axes) & set(expr.type.axes[:1])
+    ]
+    return {part: np.zeros_like(values[part]) for item in weights for part in input_parts(item)}
 
 
 def _bisect(
@@ -114,9 +164,11 @@ def _bisect(
     low, high = np.full(shape, low_end), np.full(shape, high_end)
     spread = _onto(driver, expr)
 
+    def stored(x: Array) -> Array:
+        return x.astype(dtype.numpy).astype(np.float64)
+
     def at(x: Array) -> Array:
-        stored = x.astype(dtype.numpy).astype(np.float64)
-        return evaluate(kernel, expr, {**values, driver: stored}, sizes)
+        return evaluate(kernel, expr, {**values, driver: stored(x)}, sizes)
 
     rising = spread(at(high)) >= spread(at(low))
     goal = spread(wanted)
@@ -128,7 +180,7 @@ def _bisect(
     ends = np.stack([low, high, np.full(shape, low_end), np.full(shape, high_end)])
     misses = np.stack([np.abs(spread(at(end)) - goal) for end in ends])
     best = np.argmin(misses, axis=0)
-    return {**values, driver: np.take_along_axis(ends, best[None], axis=0)[0]}
+    return {**values, driver: stored(np.take_along_axis(ends, best[None], axis=0)[0])}
 
 
 def _ends(item: Input) -> tuple[float, float]:

@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from gdsl.ir.expr import Apply, Expr
-from gdsl.ir.traverse import walk
+from gdsl.ir.traverse import symbols, walk
 from gdsl.regimes.base import Sizes, base_values, to_arguments
 from gdsl.regimes.drive import Unreachable, Values, drive
-from gdsl.regimes.parts import elementwise_parts
+from gdsl.regimes.parts import Part, elementwise_parts, input_parts
 from gdsl.regimes.roles import Role
 from gdsl.regimes.trial import Outcome, Setting, Skip, Trial, few_heads, single
 from gdsl.runner import Array
@@ -55,14 +55,28 @@ def weak_decay(setting: Setting) -> Outcome:
         sizes[axis] = setting.tokens(WEAK_STEPS)
     calls = WEAK_STEPS // sizes[axis] if axis else WEAK_STEPS
     rng = few.rng()
-    arguments = []
-    for _ in range(calls):
-        values = base_values(setting.kernel, sizes, rng)
-        found = _set(setting, "decay", math.exp(-1e-4), values, sizes)
-        if isinstance(found, Skip):
-            return found
-        arguments.append(to_arguments(setting.kernel, found, sizes))
+    first = _set(setting, "decay", math.exp(-1e-4), base_values(setting.kernel, sizes, rng), sizes)
+    if isinstance(first, Skip):
+        return first
+    gates = {part: first[part] for part in _gate_parts(setting)}
+    arguments = [to_arguments(setting.kernel, first, sizes)]
+    for _ in range(calls - 1):
+        values = base_values(setting.kernel, sizes, rng) | gates
+        arguments.append(to_arguments(setting.kernel, values, sizes))
     return (Trial(sizes, tuple(arguments)),)
+
+
+def _gate_parts(setting: Setting) -> set[Part]:
+    """The parts of every input that the decay is computed from."""
+    used = {
+        symbol
+        for roles in setting.roles
+        for expr in roles.expressions["decay"]
+        for symbol in symbols(expr)
+    }
+    return {
+        part for item in setting.kernel.inputs if item.symbol in used for part in input_parts(item)
+    }
 
 
 def strong_then_weak(setting: Setting) -> Outcome:

@@ -24,7 +24,7 @@ def gaussian(setting: Setting) -> Outcome:
 
 
 def zero_state(setting: Setting) -> Outcome:
-    """A zero initial state; states that may be left out are left out."""
+    """A zero initial state; states that may be left out are left out, pools are not."""
     parts = [part for state in setting.kernel.states for part in state_parts(state)]
     if not parts:
         return Skip("the kernel has no state argument")
@@ -32,7 +32,7 @@ def zero_state(setting: Setting) -> Outcome:
     values |= {part: np.zeros_like(values[part]) for part in parts}
     arguments = to_arguments(setting.kernel, values, setting.sizes)
     for state in setting.kernel.states:
-        if state.optional:
+        if state.optional and state.slots is None:
             del arguments[state.argument]
     return (Trial(setting.sizes, (arguments,)),)
 

@@ -12,7 +12,7 @@ from gdsl.ir.expr import Cast
 from gdsl.ir.kernel import Kernel, Let, Run, Statement
 from gdsl.ir.traverse import walk
 from gdsl.regimes.typed import bind_dtypes
-from gdsl.verify.judge import BF16, FP32, Bounds
+from gdsl.verification.judge import BF16, FP32, Bounds
 
 if TYPE_CHECKING:
     from gdsl.algorithm.schedule_keys import Value

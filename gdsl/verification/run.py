@@ -23,7 +23,7 @@ from gdsl.regimes.trial import Regime, Setting, Skip, Trial
 from gdsl.regimes.typed import bind_dtypes
 from gdsl.runner import Array
 from gdsl.shapes import resolve_sizes
-from gdsl.verify.judge import (
+from gdsl.verification.judge import (
     EXACT,
     FP32,
     Bounds,
@@ -33,10 +33,10 @@ from gdsl.verify.judge import (
     grouped,
     judge,
 )
-from gdsl.verify.precisions import Precision, precisions
-from gdsl.verify.report import Case, Skipped, VerifyReport
-from gdsl.verify.rounding import round_operands
-from gdsl.verify.witnesses import (
+from gdsl.verification.precisions import Precision, precisions
+from gdsl.verification.report import Case, Skipped, VerifyReport
+from gdsl.verification.rounding import round_operands
+from gdsl.verification.witnesses import (
     Call,
     Result,
     group_axes,

@@ -9,7 +9,7 @@ from attrs import asdict, field, frozen
 
 from gdsl import __version__
 from gdsl.errors import GdslError
-from gdsl.verify.judge import Verdict
+from gdsl.verification.judge import Verdict
 
 SCHEMA = 1
 

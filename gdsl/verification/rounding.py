@@ -1,6 +1,6 @@
 """The interpreter that rounds where a TensorE kernel must: q, k, delta and the state operand.
 
-The second bound on bf16 plans that go token by token (see `gdsl.verify.judge`) is the error of the
+The second bound on bf16 plans that go token by token (see `gdsl.verification.judge`) is the error of the
 definition itself with these operands rounded. It is got by a rewrite of the typed kernel, so that
 the interpreter knows nothing of it: in every rule, both operands of a contraction with the state
 and both factors of what is added to the state are cast to bf16.
@@ -19,14 +19,22 @@ from gdsl.ir.kernel import Kernel, Let, Rule, Run, Statement
 from gdsl.ir.node import Symbol
 from gdsl.ir.traverse import children, symbols, with_children
 from gdsl.ir.types import Type
+from gdsl.regimes.trial import carried_states
 
 
 def round_operands(kernel: Kernel) -> Kernel:
-    """Return the kernel with bf16 operands in its recurrences and outputs that are not rounded."""
+    """Return the kernel with bf16 operands in its recurrences and outputs that are not rounded.
+
+    Outputs that the next call takes as its states keep their dtype.
+    """
+    carried = set(carried_states(kernel).values())
     body = tuple(
         evolve(s, rule=_rounded_rule(s.rule)) if isinstance(s, Run) else s for s in kernel.body
     )
-    outputs = tuple(evolve(output, dtype=Dtype.F32) for output in kernel.outputs)
+    outputs = tuple(
+        output if output.name in carried else evolve(output, dtype=Dtype.F32)
+        for output in kernel.outputs
+    )
     return evolve(kernel, body=body, outputs=outputs)
 
 
