@@ -39,6 +39,8 @@ class SimOptions:
     """Whether `.ap(offset=)` counts from the view's own offset or from the start of the storage."""
     address_unit: Literal["bytes", "elements"] = "bytes"
     """Unit of the free part of `nl.ndarray(address=(partition, free))`."""
+    enumeration_integers: Severity = "warn"
+    """An integer where a member of an enumeration belongs; shipped kernels pass `dge_mode=3`."""
     matmul_operand_start: Literal["zero", "quadrant"] = "zero"
     """Matmul operands start at the array row of their tile, or at any legal start partition."""
     accumulate_preset: Severity = "warn"

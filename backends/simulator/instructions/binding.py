@@ -10,6 +10,7 @@ from backends.isa.operators import OPERATOR_ALIASES
 from backends.isa.schema import Instruction, Kind, Param
 from backends.simulator.faults import Fault
 from backends.simulator.instructions.enums import ENUMS
+from backends.simulator.machine import running
 from backends.simulator.registers import VirtualRegister
 from backends.simulator.tensor import NkiTensor
 
@@ -119,10 +120,20 @@ def _flag(row: Instruction, param: Param, value: Any) -> bool:
 
 
 def _choice(row: Instruction, param: Param, value: Any) -> str:
-    if not isinstance(value, ENUMS[param.choices]):
-        members = ", ".join(ENUMS[param.choices].__members__)
-        raise _wrong(row, param, value, f"member of `nki.isa.{param.choices}` ({members})")
-    return value.name
+    members = ENUMS[param.choices]
+    if isinstance(value, members):
+        return value.name
+    machine = running()
+    by_value = {member.value: member.name for member in members}
+    if machine is None or type(value) is not int or value not in by_value:
+        names = ", ".join(members.__members__)
+        raise _wrong(row, param, value, f"member of `nki.isa.{param.choices}` ({names})")
+    name = by_value[value]
+    advice = f"`{param.name}={value}` should be `nisa.{param.choices}.{name}`"
+    if machine.options.enumeration_integers == "fault":
+        raise Fault("S302", advice)
+    machine.warn("S302", advice)
+    return name
 
 
 def _pattern(row: Instruction, param: Param, value: Any) -> tuple[tuple[int, int], ...]:
