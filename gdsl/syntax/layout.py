@@ -18,9 +18,11 @@ CLOSE = frozenset({"RPAR", "RSQB", "RBRACE"})
 DEEPEST_BRACKETS = 60
 """More brackets inside one another than this are refused, so that no later stage can overflow."""
 
+MOST_DIGITS = 60
+
 
 class LayoutError(Exception):
-    """A problem with indentation or brackets; `kind` says which, `token` where."""
+    """A problem with indentation, brackets or a number; `kind` says which, `token` where."""
 
     def __init__(self, kind: str, token: Token, other: Token | None = None) -> None:
         super().__init__(kind)
@@ -55,6 +57,8 @@ class Layout(PostLex):
                     yield line_end
                 yield from self._indentation(token)
                 line_end = None
+            if token.type in ("INT", "FLOAT") and len(token) > MOST_DIGITS:
+                raise LayoutError("long number", token)
             self._bracket(token)
             last = token
             yield token

@@ -9,8 +9,9 @@ from lark.exceptions import UnexpectedToken
 
 from gdsl.diagnostics.diagnostic import Diagnostic, Label
 from gdsl.source import Source, Span
+from gdsl.syntax.hints import hint
 from gdsl.syntax.layout import LayoutError
-from gdsl.syntax.words import describe, one_of, reserved
+from gdsl.syntax.words import describe, one_of, reserved, words
 
 
 def tab(source: Source, offset: int) -> Diagnostic:
@@ -120,6 +121,7 @@ def unexpected_token(source: Source, problem: UnexpectedToken) -> Diagnostic:
         span,
         label="unexpected",
         labels=_opened(source, token),
+        help=hint(source.text[: span.start], str(token)),
     )
 
 
@@ -127,10 +129,9 @@ def _indentation(token: Token, span: Span, expected: set[str]) -> Diagnostic | N
     if token.type == "_INDENT":
         return Diagnostic(
             "E0104",
-            "this line is indented deeper than the one before, which opens no block",
+            "this line is indented, but no line before it opens a block",
             span,
-            help="indent it like the line before; a block follows `kernel`, `rule`, `schedule` and "
-            "`shapes` lines, which end in `:`",
+            help="indent it like the lines around it; a block follows a line that ends in `:`",
         )
     if "_INDENT" in expected:
         return Diagnostic(
@@ -143,7 +144,16 @@ def _indentation(token: Token, span: Span, expected: set[str]) -> Diagnostic | N
 
 
 def _reserved_word(token: Token, span: Span, expected: set[str]) -> Diagnostic | None:
-    if "NAME" in expected and str(token) in reserved():
+    if "NAME" in expected and str(token) in ("step", "scan"):
+        return Diagnostic(
+            "E0102",
+            f"`{token}` cannot stand inside an expression",
+            span,
+            label="runs a rule",
+            help=f"a run is a line of its own: `o, S = {_RUN[str(token)]} rule(..., S)`",
+        )
+    is_name_missing = "NAME" in expected and str(token) not in words("_declaration")
+    if is_name_missing and str(token) in reserved():
         return Diagnostic(
             "E0102",
             f"`{token}` is a reserved word and cannot be a name",
@@ -152,6 +162,9 @@ def _reserved_word(token: Token, span: Span, expected: set[str]) -> Diagnostic |
             help=f"choose another name, such as `{token}_`",
         )
     return None
+
+
+_RUN = {"step": "step", "scan": "scan[T]"}
 
 
 def _opened(source: Source, token: Token) -> tuple[Label, ...]:
