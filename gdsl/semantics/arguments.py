@@ -121,8 +121,14 @@ def check(
 ) -> bool:
     """Report arguments that lack an axis, carry one too many, or one the state does not carry."""
     problems = [(item, problem) for item in arguments if (problem := _problem(item, axes, scan))]
+    explained: list[Argument] = []
     for item, problem in problems:
-        _report(item, problem, rule, axes, _exchanged(item, problems, axes, scan), frame)
+        if item in explained:
+            continue
+        exchanged = _exchanged(item, problems, axes, scan)
+        if exchanged is not None:
+            explained.append(exchanged)
+        _report(item, problem, rule, axes, exchanged, frame)
     if problems or any(item.value is None for item in arguments):
         return False
     return _check_mapped(arguments, rule, axes, scan, frame)
@@ -186,17 +192,18 @@ def _report(
     else:
         message = f"argument `{name}` of `{rule.name.text}` may not carry {shown}"
         help_ = f"sum it away first: `sum{shown}(...)`"
-    if exchanged is not None:
-        help_ = (
-            f"exchange it with the argument for `{exchanged.param.name.text}`; each fits the other"
-        )
     must = f"`{name}` carries {show(listed)}" if listed else f"`{name}` carries no axis of the rule"
+    labels = [Label(item.param.span, must)]
+    if exchanged is not None:
+        other = exchanged.param.name.text
+        labels.insert(0, Label(exchanged.node.span, f"fits `{name}`, as the other fits `{other}`"))
+        help_ = f"exchange the arguments for `{name}` and `{other}`"
     frame.error(
         problem.code,
         message,
         item.node.span,
         label=f"carries {show(carried)}",
-        labels=(Label(item.param.span, must),),
+        labels=tuple(labels),
         help=help_,
     )
 
@@ -211,18 +218,13 @@ def _check_mapped(
     """The state must carry every axis of the arguments that the rule does not name."""
     state = next(item for item in arguments if item.param.is_state)
     assert state.value is not None
-    held = set(state.value.type.axes)
-    fits = True
+    held = {*state.value.type.axes, *axes.values(), scan}
+    reported: set[str] = set()
     for item in arguments:
         assert item.value is not None
-        loose = [
-            axis
-            for axis in item.value.type.axes
-            if axis not in held and axis not in axes.values() and axis != scan
-        ]
+        loose = [axis for axis in item.value.type.axes if axis not in held | reported]
         if loose:
-            fits = False
-            name = state.param.name.text
+            reported.update(loose)
             frame.error(
                 "E0408",
                 f"the state does not carry {show(loose)}, which argument "
@@ -231,11 +233,9 @@ def _check_mapped(
                 label=f"carries {show(item.value.type.axes)}",
                 labels=(
                     Label(state.node.span, f"the state carries {show(state.value.type.axes)}"),
-                    Label(
-                        rule.name.span, f"`{name}` needs every axis `{rule.name.text}` maps over"
-                    ),
+                    Label(rule.name.span, "each mapped index has a state of its own"),
                 ),
                 help=f"declare the state over {show(loose)} too, sum the axis away, or run the rule "
                 f"along it: `scan[{loose[0]}] {rule.name.text}(...)`",
             )
-    return fits
+    return not reported

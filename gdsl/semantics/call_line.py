@@ -41,7 +41,7 @@ class Parts:
 
 
 def default(items: tuple[ast.KernelItem, ...], parts: Parts) -> Call:
-    """Inputs, params and states in the order of the text; outputs in the order of the text."""
+    """Inputs, params and states in the order of the text, those with a default behind the others."""
     roles = parts.roles()
     names: list[str] = []
     for item in items:
@@ -54,6 +54,8 @@ def default(items: tuple[ast.KernelItem, ...], parts: Parts) -> Call:
                 names.append(item.initial.name.text)
             case _:
                 pass
+    required = {name for name, _ in parts.required()}
+    names.sort(key=lambda name: name not in required)
     arguments = tuple(CallArgument(name, roles[name]) for name in names if name in roles)
     return Call(arguments, tuple(output.name for output in parts.outputs))
 

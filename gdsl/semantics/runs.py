@@ -132,16 +132,14 @@ def _without(value: Expr | None, axis: str | None) -> Type:
 
 def _fail(node: ast.Step | ast.Scan, frame: Frame) -> bool:
     """Bind results without a value, so that their uses stay silent; the state keeps its type."""
-    for argument in node.call.arguments:
-        if isinstance(argument, ast.NameUse):
-            binding = frame.bindings.get(argument.name)
-            if binding is not None and binding.cell is not None:
-                binding.cell.written = True
+    passed = [arg.name for arg in node.call.arguments if isinstance(arg, ast.NameUse)]
+    for name in (*passed, *(target.text for target in node.targets)):
+        binding = frame.bindings.get(name)
+        if binding is not None and binding.cell is not None:
+            binding.cell.written = True
     for target in node.targets:
         existing = frame.bindings.get(target.text)
-        if existing is not None and existing.cell is not None:
-            existing.cell.written = True
-        else:
+        if existing is None or existing.kind is not Kind.STATE:
             frame.define(Binding(target.text, Kind.VALUE, target.span, None))
     return False
 

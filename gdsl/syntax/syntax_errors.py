@@ -11,7 +11,7 @@ from gdsl.diagnostics.diagnostic import Diagnostic, Label
 from gdsl.source import Source, Span
 from gdsl.syntax.hints import hint
 from gdsl.syntax.layout import LayoutError
-from gdsl.syntax.words import describe, one_of, reserved, words
+from gdsl.syntax.words import describe, first_terminals, one_of, reserved, words
 
 
 def tab(source: Source, offset: int) -> Diagnostic:
@@ -144,7 +144,7 @@ def _indentation(token: Token, span: Span, expected: set[str]) -> Diagnostic | N
 
 
 def _reserved_word(token: Token, span: Span, expected: set[str]) -> Diagnostic | None:
-    if "NAME" in expected and str(token) in ("step", "scan"):
+    if first_terminals("expr") <= expected and str(token) in _RUN:
         return Diagnostic(
             "E0102",
             f"`{token}` cannot stand inside an expression",
