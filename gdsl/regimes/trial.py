@@ -83,7 +83,7 @@ class Regime:
     doc: str
     trials: Callable[[Setting], Outcome]
     once: bool = False
-    """Long, and the same on every machine: run on one target and one core only."""
+    """Very long: it runs on one target and one core only, and float32 itself drifts in it."""
 
 
 def single(setting: Setting, values: Values, sizes: Sizes | None = None) -> tuple[Trial]:

@@ -22,16 +22,14 @@ _SMALLEST_EXPONENT: Mapping[Dtype, int] = {Dtype.BF16: -126, Dtype.F16: -14, Dty
 
 
 @frozen
-class Bounds:
-    """What the precision admits, in units of s. None: reported, not bounded."""
+class Allowed:
+    """The bounds of one output, for each group, in units of s. `max` None: reported, not bounded.
 
-    rms: float
-    max: float | None
+    Rounding to the output's own dtype comes on top.
+    """
 
-
-EXACT = Bounds(0.0, 0.0)
-FP32 = Bounds(3e-6, 3e-5)
-BF16 = Bounds(2.5e-2, None)
+    rms: Array
+    max: Array | None
 
 
 @frozen
@@ -51,9 +49,10 @@ class Verdict:
 
 
 def group_scale(reference: Array) -> Array:
-    """Return s of each group; `reference` has shape [groups, elements]."""
+    """Return s of each group, from the finite values; `reference` is [groups, elements]."""
     if not reference.size:
         return np.ones(reference.shape[0])
+    reference = np.where(np.isfinite(reference), reference, 0.0)
     own = np.sqrt(np.mean(reference**2, axis=1))
     scale = np.maximum(own, _FLOOR * np.sqrt(np.mean(reference**2)))
     return np.asarray(np.where(scale > 0, scale, 1.0))
@@ -62,6 +61,11 @@ def group_scale(reference: Array) -> Array:
 def errors_rms(x: Array, reference: Array, scale: Array) -> Array:
     """Return e_rms of each group. A value that is not finite where the other is counts as inf."""
     return np.asarray(np.sqrt(np.mean(_difference(x, reference) ** 2, axis=1)) / scale)
+
+
+def errors_max(x: Array, reference: Array, scale: Array) -> Array:
+    """Return e_max of each group."""
+    return np.asarray(np.max(_difference(x, reference), axis=1, initial=0.0) / scale)
 
 
 def half_ulp(reference: Array, dtype: Dtype) -> Array:
@@ -82,45 +86,40 @@ def judge(
     groups: tuple[str, ...],
     x: Array,
     reference: Array,
-    bounds: Bounds,
+    allowed: Allowed,
     stored: Dtype,
-    also_rms: Array | None = None,
 ) -> Verdict:
     """Compare an output with its reference.
 
     `axes` name the dimensions of both; those in `groups` separate groups. `stored` is the dtype the
-    output was rounded to. `also_rms` is a second bound on e_rms for each group (see `grouped`).
+    output was rounded to.
     """
     x2, ref2 = grouped(x, axes, groups), grouped(reference, axes, groups)
     if not ref2.size:
-        return Verdict(name, 0.0, 0.0, bounds.rms, bounds.max, {}, 0.0, 0.0, ok=True)
-    scale = group_scale(np.where(np.isfinite(ref2), ref2, 0.0))
+        return Verdict(name, 0.0, 0.0, 0.0, None, {}, 0.0, 0.0, ok=True)
+    scale = group_scale(ref2)
     rounding = half_ulp(ref2, stored)
-    error = _difference(x2, ref2)
+    relative = _difference(x2, ref2) / scale[:, None]
     e_rms = errors_rms(x2, ref2, scale)
-    allowed_rms = np.full(len(scale), bounds.rms)
-    if also_rms is not None:
-        allowed_rms = np.minimum(allowed_rms, also_rms)
-    allowed_rms = allowed_rms + np.sqrt(np.mean(rounding**2, axis=1)) / scale
-    worst_group = int(np.argmax(_ratio(e_rms, allowed_rms)))
-    relative = error / scale[:, None]
-    if bounds.max is None:
+    rms = allowed.rms + np.sqrt(np.mean(rounding**2, axis=1)) / scale
+    worst_group = int(np.argmax(_ratio(e_rms, rms)))
+    if allowed.max is None:
         place = np.unravel_index(int(np.argmax(relative)), relative.shape)
         bound_max, within = None, bool(np.isfinite(relative).all())
     else:
-        allowed = bounds.max + rounding / scale[:, None]
-        place = np.unravel_index(int(np.argmax(_ratio(relative, allowed))), relative.shape)
-        bound_max, within = float(allowed[place]), bool((relative <= allowed).all())
+        limit = allowed.max[:, None] + rounding / scale[:, None]
+        place = np.unravel_index(int(np.argmax(_ratio(relative, limit))), relative.shape)
+        bound_max, within = float(limit[place]), bool((relative <= limit).all())
     return Verdict(
         name,
         float(e_rms[worst_group]),
         float(relative[place]),
-        float(allowed_rms[worst_group]),
+        float(rms[worst_group]),
         bound_max,
         _place(axes, groups, x.shape, (int(place[0]), int(place[1]))),
         float(x2[place]),
         float(ref2[place]),
-        ok=within and bool((e_rms <= allowed_rms).all()),
+        ok=within and bool((e_rms <= rms).all()),
     )
 
 

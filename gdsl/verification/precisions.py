@@ -12,7 +12,6 @@ from gdsl.ir.expr import Cast
 from gdsl.ir.kernel import Kernel, Let, Run, Statement
 from gdsl.ir.traverse import walk
 from gdsl.regimes.typed import bind_dtypes
-from gdsl.verification.judge import BF16, FP32, Bounds
 
 if TYPE_CHECKING:
     from gdsl.algorithm.schedule_keys import Value
@@ -27,15 +26,16 @@ class Precision:
     name: str
     prefer: Dtype
     """What dtype variables are bound to, where they may be."""
-    bounds: Bounds
+    is_fp32: bool
+    """Whether everything is computed in fp32, so that the bounds of fp32 apply."""
     widen: bool = False
     settings: Mapping[str, Value] = field(factory=dict)
 
 
-_WIDENED = Precision("widened", Dtype.BF16, FP32, widen=True)
-_FP32 = Precision("fp32", Dtype.F32, FP32, settings={"operands": "f32", "reads": "f32"})
-_BF16 = Precision("bf16", Dtype.BF16, BF16)
-_BF16_OPERANDS = Precision("bf16", Dtype.BF16, BF16, settings={"operands": "bf16"})
+_WIDENED = Precision("widened", Dtype.BF16, is_fp32=True, widen=True)
+_FP32 = Precision("fp32", Dtype.F32, is_fp32=True, settings={"operands": "f32", "reads": "f32"})
+_BF16 = Precision("bf16", Dtype.BF16, is_fp32=False)
+_BF16_OPERANDS = Precision("bf16", Dtype.BF16, is_fp32=False, settings={"operands": "bf16"})
 PRECISIONS: tuple[str, ...] = ("widened", "fp32", "bf16")
 
 

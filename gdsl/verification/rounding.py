@@ -1,9 +1,9 @@
 """The interpreter that rounds where a TensorE kernel must: q, k, delta and the state operand.
 
-The second bound on bf16 plans that go token by token (see `gdsl.verification.judge`) is the error of the
-definition itself with these operands rounded. It is got by a rewrite of the typed kernel, so that
-the interpreter knows nothing of it: in every rule, both operands of a contraction with the state
-and both factors of what is added to the state are cast to bf16.
+The second bound on bf16 plans that go token by token (see `gdsl.verification.bounds`) is the error
+of the definition itself with these operands rounded. It is got by a rewrite of the typed kernel, so
+that the interpreter knows nothing of it: in every rule, both operands of a contraction with the
+state and both factors of what is added to the state are cast to bf16.
 """
 
 from __future__ import annotations

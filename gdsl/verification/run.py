@@ -21,29 +21,12 @@ from gdsl.pipeline import Compilation, Definition
 from gdsl.regimes.catalogue import REGIMES
 from gdsl.regimes.trial import Regime, Setting, Skip, Trial
 from gdsl.regimes.typed import bind_dtypes
-from gdsl.runner import Array
 from gdsl.shapes import resolve_sizes
-from gdsl.verification.judge import (
-    EXACT,
-    FP32,
-    Bounds,
-    Verdict,
-    errors_rms,
-    group_scale,
-    grouped,
-    judge,
-)
+from gdsl.verification.bounds import bounds
+from gdsl.verification.judge import Allowed, Verdict, grouped, judge
 from gdsl.verification.precisions import Precision, precisions
 from gdsl.verification.report import Case, Skipped, VerifyReport
-from gdsl.verification.rounding import round_operands
-from gdsl.verification.witnesses import (
-    Call,
-    Result,
-    group_axes,
-    interpret,
-    run_reference,
-    simulate,
-)
+from gdsl.verification.witnesses import Result, group_axes, interpret, simulate
 
 if TYPE_CHECKING:
     from gdsl.algorithm.plan import Plan
@@ -52,10 +35,6 @@ if TYPE_CHECKING:
 LNC_BITS = "lnc-bits"
 """The check that two cores give the bits of one; it compares two simulations."""
 ALL_REGIMES: tuple[str, ...] = (*REGIMES, LNC_BITS)
-_TOKEN_FACTOR = 2.0
-_CHUNK_FACTOR = 1.5
-_BF16_STORE = 2.0**-9
-"""Relative rounding of one store in bf16, at most."""
 
 
 @frozen
@@ -131,7 +110,6 @@ class _Work:
         self.done = 0
         self._progress = progress or (lambda done, total, what: None)
         self._compiled: dict[tuple[str, str], Compilation] = {}
-        self._rounded = round_operands(request.kernel)
 
     def compilation(self, target: str, precision: Precision | None) -> Compilation:
         name = precision.name if precision else ""
@@ -164,10 +142,18 @@ class _Work:
             reference = interpret(request.kernel, trial, bound, "float64")
             for target in targets:
                 compilation = self.compilation(target, precision)
-                second = self._second(compilation, precision, trial, bound, reference)
+                allowed = bounds(
+                    request.kernel,
+                    compilation.plan,
+                    precision,
+                    trial,
+                    bound,
+                    reference,
+                    drifts=regime.once,
+                )
                 for lnc in cores:
                     result = self._simulate(regime.name, compilation, precision, trial, bound, lnc)
-                    verdicts = self._judge(precision, trial, bound, result, reference, second)
+                    verdicts = self._judge(precision, bound, result, reference, allowed)
                     yield self._case(regime.name, trial, target, lnc, precision, result, verdicts)
 
     def _simulate(
@@ -190,66 +176,23 @@ class _Work:
             noted = [evolve(d, notes=(*d.notes, note)) for d in error.diagnostics]
             raise type(error)(f"{error}\n{note}", noted) from error
 
-    def _second(
-        self,
-        compilation: Compilation,
-        precision: Precision,
-        trial: Trial,
-        bound: Mapping[str, Dtype],
-        reference: Result,
-    ) -> dict[str, Array]:
-        """The second bound on e_rms of bf16 plans, for each output and group.
-
-        Token by token: the interpreter with rounded operands. Chunked: the plan on numpy, rounding
-        where the plan says. Never tighter than what fp32 itself may err by.
-        """
-        if precision.bounds.max is not None:
-            return {}
-        kernel = self.request.kernel
-        if compilation.plan.form == "chunked":
-            factor = _CHUNK_FACTOR
-            rounded = run_reference(kernel, trial, bound, _evaluator(compilation.plan))
-        else:
-            factor = _TOKEN_FACTOR
-            rounded = interpret(self._rounded, trial, bound, "declared")
-        groups = group_axes(kernel)
-        found: dict[str, Array] = {}
-        for name, expected in reference.outputs.items():
-            ref = grouped(expected, reference.axes[name], groups)
-            errors = errors_rms(
-                grouped(rounded.outputs[name], rounded.axes[name], groups), ref, group_scale(ref)
-            )
-            found[name] = np.maximum(factor * errors, FP32.rms)
-        return found
-
     def _judge(
         self,
         precision: Precision,
-        trial: Trial,
         bound: Mapping[str, Dtype],
         result: Result,
         reference: Result,
-        second: Mapping[str, Array],
+        allowed: Mapping[str, Allowed],
     ) -> tuple[Verdict, ...]:
-        bounds = _with_stores(self.request.kernel, precision, trial, bound)
         groups = group_axes(self.request.kernel)
         verdicts = []
         for output in self.request.kernel.outputs:
-            if output.name not in reference.outputs:
-                continue
-            stored = Dtype.F32 if precision.widen else output_dtype(output.dtype, bound)
-            verdicts.append(
-                judge(
-                    output.name,
-                    reference.axes[output.name],
-                    groups,
-                    result.outputs[output.name],
-                    reference.outputs[output.name],
-                    bounds,
-                    stored,
-                    second.get(output.name),
-                )
-            )
+            name = output.name
+            if name in reference.outputs:
+                stored = Dtype.F32 if precision.widen else output_dtype(output.dtype, bound)
+                got, expected = result.outputs[name], reference.outputs[name]
+                axes = reference.axes[name]
+                verdicts.append(judge(name, axes, groups, got, expected, allowed[name], stored))
         return tuple(verdicts)
 
     def bits(self) -> list[Case] | Skip:
@@ -283,7 +226,7 @@ class _Work:
                         group_axes(request.kernel),
                         two.outputs[name],
                         one.outputs[name].astype(np.float64),
-                        EXACT,
+                        _exact(one, name, request.kernel),
                         Dtype.F32,
                     )
                     for name in one.outputs
@@ -324,20 +267,7 @@ class _Work:
         return shlex.join(words)
 
 
-def _evaluator(plan: Plan) -> Call:
-    """The plan on numpy, rounding at the plan's own rounding points."""
-    from gdsl.algorithm.evaluate_plan import evaluate
-
-    return lambda arguments: evaluate(plan, arguments, precision="plan")
-
-
-def _with_stores(
-    kernel: Kernel, precision: Precision, trial: Trial, bound: Mapping[str, Dtype]
-) -> Bounds:
-    """Add the storage rounding of states that are carried between calls in less than fp32."""
-    if precision.widen or len(trial.calls) == 1:
-        return precision.bounds
-    stored = {output_dtype(state.dtype, bound) for state in kernel.states}
-    if not stored & {Dtype.BF16, Dtype.F16}:
-        return precision.bounds
-    return Bounds(precision.bounds.rms + len(trial.calls) * _BF16_STORE, None)
+def _exact(result: Result, name: str, kernel: Kernel) -> Allowed:
+    """Not a bit may differ."""
+    groups = len(grouped(result.outputs[name], result.axes[name], group_axes(kernel)))
+    return Allowed(np.zeros(groups), np.zeros(groups))
