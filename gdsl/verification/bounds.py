@@ -1,0 +1,115 @@
+"""How far a precision may be off: fixed limits, and the error of the definition itself.
+
+fp32 and widened: e_rms 3e-6, e_max 3e-5. Over 1,000 steps of weak decay float32 itself drifts
+further (the rounding of exp(-1e-4) alone adds up to 1e-5), so there the limits are at least twice
+the errors of the interpreter in float32.
+
+bf16 operands: e_rms 2.5e-2, and also, token by token, twice the error of the interpreter whose
+operands are rounded to bf16 (`gdsl.verification.rounding`); chunked, 1.5 times the error of the
+plan evaluated on numpy with its own rounding. No limit is tighter than that of fp32. States kept in
+bf16 add the rounding of one store for each call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gdsl.ir.dtypes import Dtype
+from gdsl.ir.kernel import Kernel
+from gdsl.launch import output_dtype
+from gdsl.regimes.trial import Trial
+from gdsl.runner import Array
+from gdsl.verification.judge import Allowed, errors_max, errors_rms, group_scale, grouped
+from gdsl.verification.precisions import Precision
+from gdsl.verification.rounding import round_operands
+from gdsl.verification.witnesses import Call, Result, group_axes, interpret, run_reference
+
+if TYPE_CHECKING:
+    from gdsl.algorithm.plan import Plan
+
+FP32_RMS = 3e-6
+FP32_MAX = 3e-5
+BF16_RMS = 2.5e-2
+_TOKEN_FACTOR = 2.0
+_CHUNK_FACTOR = 1.5
+_DRIFT_FACTOR = 2.0
+_BF16_STORE = 2.0**-9
+"""Relative rounding of one store in bf16, at most."""
+
+
+def fp32_bounds(
+    kernel: Kernel, trial: Trial, bound: Mapping[str, Dtype], reference: Result, *, drifts: bool
+) -> dict[str, Allowed]:
+    """Return the bounds of every output where everything is computed in fp32."""
+    found: dict[str, Allowed] = {}
+    own = interpret(kernel, trial, bound, "float32") if drifts else None
+    for name in reference.outputs:
+        expected = _grouped(kernel, reference, name)
+        rms, most = np.full(len(expected), FP32_RMS), np.full(len(expected), FP32_MAX)
+        if own is not None:
+            scale, x = group_scale(expected), _grouped(kernel, own, name)
+            rms = np.maximum(rms, _DRIFT_FACTOR * errors_rms(x, expected, scale))
+            most = np.maximum(most, _DRIFT_FACTOR * errors_max(x, expected, scale))
+        found[name] = Allowed(rms, most)
+    return found
+
+
+def bf16_bounds(
+    kernel: Kernel, plan: Plan, trial: Trial, bound: Mapping[str, Dtype], reference: Result
+) -> dict[str, Allowed]:
+    """Return the bounds of every output of a plan with bf16 operands."""
+    if plan.form == "chunked":
+        factor = _CHUNK_FACTOR
+        own = run_reference(kernel, trial, bound, _evaluator(plan))
+    else:
+        factor = _TOKEN_FACTOR
+        own = interpret(round_operands(kernel), trial, bound, "declared")
+    found: dict[str, Allowed] = {}
+    for name in reference.outputs:
+        expected = _grouped(kernel, reference, name)
+        errors = errors_rms(_grouped(kernel, own, name), expected, group_scale(expected))
+        found[name] = Allowed(np.clip(factor * errors, FP32_RMS, BF16_RMS), None)
+    return found
+
+
+def bounds(
+    kernel: Kernel,
+    plan: Plan,
+    precision: Precision,
+    trial: Trial,
+    bound: Mapping[str, Dtype],
+    reference: Result,
+    *,
+    drifts: bool,
+) -> dict[str, Allowed]:
+    """Return the bounds of every output in a precision; `drifts`: the trial is very long."""
+    if precision.is_fp32:
+        found = fp32_bounds(kernel, trial, bound, reference, drifts=drifts)
+    else:
+        found = bf16_bounds(kernel, plan, trial, bound, reference)
+    stores = _stores(kernel, precision, trial, bound)
+    if not stores:
+        return found
+    return {name: Allowed(a.rms + stores * _BF16_STORE, None) for name, a in found.items()}
+
+
+def _stores(kernel: Kernel, precision: Precision, trial: Trial, bound: Mapping[str, Dtype]) -> int:
+    """How often states are rounded to less than fp32 between the calls of a trial."""
+    stored = {output_dtype(state.dtype, bound) for state in kernel.states}
+    if precision.widen or not stored & {Dtype.BF16, Dtype.F16}:
+        return 0
+    return len(trial.calls) - 1
+
+
+def _grouped(kernel: Kernel, result: Result, name: str) -> Array:
+    return grouped(result.outputs[name], result.axes[name], group_axes(kernel))
+
+
+def _evaluator(plan: Plan) -> Call:
+    """The plan on numpy, rounding at the plan's own rounding points."""
+    from gdsl.algorithm.evaluate_plan import evaluate
+
+    return lambda arguments: evaluate(plan, arguments, precision="plan")
