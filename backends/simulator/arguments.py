@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,8 @@ class ArgumentMaker:
             return self._tensor(name, array.shape, _dtype_of(name, array), array)
         if isinstance(value, tuple):
             return tuple(self.convert(f"{name}[{i}]", item) for i, item in enumerate(value))
+        if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+            return {key: self.convert(f"{name}.{key}", item) for key, item in value.items()}
         if isinstance(value, NKIObject):
             return self._object(name, value)
         if isinstance(value, np.generic):
@@ -110,8 +113,8 @@ class ArgumentMaker:
         return whole(storage)
 
 
-_CONSTANTS = (bool, int, float, str, Dtype, OpToken, MemoryRegion, VirtualRegister)
-_ACCEPTED = "kernel arguments are arrays, numbers, strings, None, tuples, dtypes and NKIObjects"
+_CONSTANTS = (bool, int, float, str, Enum, Dtype, OpToken, VirtualRegister)
+_ACCEPTED = "arguments are arrays, numbers, strings, None, dtypes, enumerations, tuples, NKIObjects"
 
 
 def as_array(value: Any) -> NDArray[Any] | None:

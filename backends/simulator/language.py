@@ -86,6 +86,7 @@ _FUNCTIONS: dict[str, Any] = {
     "dynamic_range": language_control.dynamic_range,
     "no_reorder": language_control.no_reorder,
     "device_print": language_control.device_print,
+    "range": range,
     "static_range": range,
     "affine_range": range,
     "sequential_range": range,

@@ -131,7 +131,8 @@ def as_fault(error: BaseException) -> BaseException:
 
 def _results(value: Any, arguments: Sequence[TensorArgument]) -> tuple[NkiTensor, ...]:
     """Return the returned tensors. Raises Fault S105."""
-    values = value if isinstance(value, tuple) else () if value is None else (value,)
+    # Shipped kernels also return lists, which the documents do not mention.
+    values = tuple(value) if isinstance(value, (tuple, list)) else () if value is None else (value,)
     own = {argument.storage.id for argument in arguments}
     for number, item in enumerate(values):
         if not isinstance(item, NkiTensor):

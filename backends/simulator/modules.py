@@ -14,6 +14,7 @@ from backends.simulator.instruction_calls import instruction
 from backends.simulator.instructions import ENGINE_ALIASES, ENUMS, INSTRUCTION_NAMES
 from backends.simulator.jit import Kernel, Launcher, make_jit
 from backends.simulator.language import language
+from backends.simulator.machine import current
 from backends.simulator.namespace import namespace
 from backends.simulator.nki_object import dataclasses_module
 from backends.simulator.recorder import NkiInstruction
@@ -91,6 +92,8 @@ def _isa_names() -> dict[str, Any]:
         **{name: instruction(name) for name in INSTRUCTION_NAMES},
         **ENUMS,
         **ENGINE_ALIASES,
+        "get_nc_version": lambda: ENUMS["nc_version"](current().target.generation),
+        "get_nc_sub_version": lambda: 0,
         "NkiInstruction": NkiInstruction,
         "NkiValidationError": Fault,
         "VirtualRegister": VirtualRegister,

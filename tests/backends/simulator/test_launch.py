@@ -54,7 +54,8 @@ def kernel(pair, scale: float, dtype=None, label="s", flag: bool = True, extra=N
     out = nl.ndarray(a.shape, dtype=dtype or a.dtype, buffer=nl.shared_hbm)
     t = nl.load(a)
     u = nl.load(b)
-    nisa.scalar_tensor_tensor(dst=t, data=t, op0=nl.multiply, operand0=scale, op1=nl.add, operand1=u)
+    nisa.tensor_scalar(dst=t, data=t, op0=nl.multiply, operand0=scale)
+    nisa.tensor_tensor(dst=t, data1=t, data2=u, op=nl.add)
     nl.store(out, t)
     return out
 """

@@ -179,7 +179,7 @@ def test_unknown_entries_and_files_are_usage_errors(tmp_path: Path) -> None:
     write(tmp_path, kernels=KERNEL.format(helper="my_helper"), my_helper=HELPER)
     with pytest.raises(UsageError, match="`kernel`"):
         simulate(tmp_path / "kernels.py", "kernels", (X,))
-    with pytest.raises(UsageError, match="nowhere.py"):
+    with pytest.raises(UsageError, match=r"nowhere\.py"):
         simulate(tmp_path / "nowhere.py", "kernel", (X,))
 
 
