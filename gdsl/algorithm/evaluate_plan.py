@@ -17,7 +17,8 @@ from gdsl.algorithm.plan import ChunkedRun, Plan
 from gdsl.algorithm.precision import EXACT, Precision
 from gdsl.canonical.evaluate import RunInput, RunOutput, run_tokens
 from gdsl.canonical.evaluate_kernel import DECLARED, FLOAT32, FLOAT64, evaluate_kernel
-from gdsl.canonical.values import Named, Scope, evaluate
+from gdsl.canonical.values import Named, Scope
+from gdsl.canonical.values import evaluate as value_of
 from gdsl.ir.dtypes import Dtype
 from gdsl.ir.kernel import Run
 from gdsl.ir.node import Symbol
@@ -26,7 +27,7 @@ Array = NDArray[Any]
 _ARITHMETIC = {"float64": FLOAT64, "float32": FLOAT32, "plan": DECLARED}
 
 
-def evaluate_plan(
+def evaluate(
     plan: Plan,
     arguments: Mapping[str, Array | float | int | bool],
     precision: Literal["float64", "float32", "plan"] = "float64",
@@ -47,7 +48,7 @@ def evaluate_plan(
         if not isinstance(planned, ChunkedRun):
             return run_tokens(run, planned.canonical, given, scope)
         segments = planned.chunk.segments
-        log = evaluate(segments.log, values, scope) if segments is not None else None
+        log = value_of(segments.log, values, scope) if segments is not None else None
         rounding = Precision(scope.dtype, planned.chunk.operands or operands)
         return run_chunks(
             run,

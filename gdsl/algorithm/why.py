@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from attrs import evolve
+
 from gdsl.algorithm.chunk_plan import (
     AnchoredSegments,
     Inverse,
@@ -33,8 +35,8 @@ def chunk_why(
         sentences.append("nothing is erased, so there is no triangular system")
     else:
         sentences.append(
-            f"|A_ij| <= {product:.3g} from the norms of read ({domain.read:.3g}) and key "
-            f"({domain.key:.3g}) and the erase factor"
+            f"|A_ij| <= {product:.3g} from the norms of read ({domain.read:.4g}) and key "
+            f"({domain.key:.4g}) and the erase factor"
         )
         sentences.append(_inverse(*inverse, operands))
     if root is not None:
@@ -61,7 +63,8 @@ def _decay(domain: Domain, segments: Segments | None) -> list[str]:
                 f"(exponents within {reach:g}), larger blocks split between their halves"
             )
     bound = "no lower bound" if domain.log_range.lo == -math.inf else "bounded"
-    return [f"log decay in {show(domain.log_range)} ({bound}): {how}"]
+    declared = show(evolve(domain.log_range, may_be_nan=False))
+    return [f"log decay in {declared} ({bound}): {how}"]
 
 
 def _inverse(inverse: Inverse, row: SafeInverse, operands: Dtype) -> str:

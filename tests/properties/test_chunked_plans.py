@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from backends.interpreter import RUNNER
 from gdsl.algorithm.choose import choose
-from gdsl.algorithm.evaluate_plan import evaluate_plan
+from gdsl.algorithm.evaluate_plan import evaluate
 from gdsl.canonical.canonicalize import canonicalize
 from gdsl.runner import RunOptions
 
@@ -36,7 +36,7 @@ def test_chunked_plans_equal_the_interpreter(
         assert plan.form == "chunked", plan.why
         drawn.update(case.recurrence.drawn)
         reference = RUNNER.run(kernel, arguments, RunOptions("float64"))
-        assert error(evaluate_plan(plan, arguments), reference) < 1e-10
+        assert error(evaluate(plan, arguments), reference) < 1e-10
 
     check()
     assert drawn == all_switches - WITHOUT
