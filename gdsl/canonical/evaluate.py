@@ -157,12 +157,13 @@ def _window(
 ) -> tuple[Named, tuple[Named, ...]]:
     window = _aligned(shift(form.axis, old, evaluate(form.value, values, scope)), old)
     outputs = []
-    for _, taps, skip in form.results:
+    for emit in form.emits:
         parts = []
-        if taps is not None:
-            parts.append(contract(form.axis, evaluate(taps, values, scope), window, scope))
-        if skip is not None:
-            parts.append(evaluate(skip, values, scope))
+        if emit.taps is not None:
+            seen = window if emit.after else old
+            parts.append(contract(form.axis, evaluate(emit.taps, values, scope), seen, scope))
+        if emit.skip is not None:
+            parts.append(evaluate(emit.skip, values, scope))
         outputs.append(parts[0] if len(parts) == 1 else apply("add", parts, scope))
     return window, tuple(outputs)
 

@@ -105,13 +105,25 @@ class Delta(Node):
 
 
 @frozen
+class WindowEmit(Node):
+    """y = sum[axis](window * taps) + skip; `after` False: the window before the new column.
+
+    `taps` None: the output does not read the window.
+    """
+
+    result: Symbol
+    taps: Expr | None
+    skip: Expr | None
+    after: bool
+
+
+@frozen
 class Window(Node):
-    """A sliding window of width `axis`: append `value`, then y = sum[W](window * taps) + skip."""
+    """A sliding window along `axis`: drop the oldest column, append `value`."""
 
     axis: str
     value: Expr
-    results: tuple[tuple[Symbol, Expr | None, Expr | None], ...]
-    """(result, taps, skip) per emitted value; taps None: it does not read the window."""
+    emits: tuple[WindowEmit, ...]
 
 
 Canonical = Delta | Window

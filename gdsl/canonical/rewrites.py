@@ -91,8 +91,8 @@ def map_expressions(form: Canonical, change: Callable[[Expr], Expr]) -> Canonica
 
     match form:
         case Window():
-            results = tuple((symbol, maybe(t), maybe(s)) for symbol, t, s in form.results)
-            return evolve(form, value=change(form.value), results=results)
+            windows = tuple(evolve(e, taps=maybe(e.taps), skip=maybe(e.skip)) for e in form.emits)
+            return evolve(form, value=change(form.value), emits=windows)
         case Delta(decay=decay, read=read, write=write):
             return evolve(
                 form,

@@ -103,13 +103,14 @@ def _emit(emit: Emit, seen: str) -> str:
 def _window(form: Window, state: str) -> Iterator[str]:
     yield f"  sliding window on {state}[{form.axis}]"
     yield f"  append {expression_text(form.value)}"
-    for symbol, taps, skip in form.results:
+    for emit in form.emits:
         parts = []
-        if taps is not None:
-            parts.append(_contraction(form.axis, taps, state))
-        if skip is not None:
-            parts.append(expression_text(skip))
-        yield f"  {symbol.name} = {' + '.join(parts)}"
+        if emit.taps is not None:
+            seen = state if emit.after else f"{state}_old"
+            parts.append(_contraction(form.axis, emit.taps, seen))
+        if emit.skip is not None:
+            parts.append(expression_text(emit.skip))
+        yield f"  {emit.result.name} = {' + '.join(parts)}"
 
 
 def _contraction(axis: str, vector: Expr, state: str) -> str:

@@ -43,8 +43,8 @@ def _delta(form: Delta) -> Iterator[str]:
 
 def _window(form: Window) -> Iterator[str]:
     yield from _without("appended column", form.value, form.axis)
-    for symbol, _, skip in form.results:
-        yield from _without(f"skip of {symbol.name}", skip, form.axis)
+    for emit in form.emits:
+        yield from _without(f"skip of {emit.result.name}", emit.skip, form.axis)
 
 
 def _without(what: str, expr: Expr | None, axis: str) -> Iterator[str]:
@@ -63,7 +63,7 @@ def _scope(run: Run, form: Canonical) -> Iterator[str]:
 def _expressions(form: Canonical) -> Iterator[Expr]:
     """Every expression over the rule's parameters (the log decay is over the kernel's names)."""
     if isinstance(form, Window):
-        parts = [form.value, *(e for _, taps, skip in form.results for e in (taps, skip))]
+        parts = [form.value, *(part for emit in form.emits for part in (emit.taps, emit.skip))]
     else:
         parts = [
             form.decay.factor,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from gdsl.canonical.body import Body, Incoming, Shifted
-from gdsl.canonical.form import Window
+from gdsl.canonical.form import Window, WindowEmit
 from gdsl.canonical.refusal import DOES_NOT_FIT, EMIT, refuse
-from gdsl.canonical.terms import Contraction, Linear, split
+from gdsl.canonical.terms import Contraction, Linear, Version
 from gdsl.ir.expr import Expr
 from gdsl.ir.kernel import Rule
 from gdsl.ir.node import Symbol
+from gdsl.source import Span
 
 
 def window(body: Body, rule: Rule, final: int) -> Window:
@@ -24,33 +25,38 @@ def window(body: Body, rule: Rule, final: int) -> Window:
             "expected one `shift` of the incoming window",
             "write `win = shift[W](win, x)`, or give the state two axes",
         )
-    axis = shifted.axis
-    results = tuple(_result(body, symbol, final, axis) for symbol in rule.results)
-    return Window(axis, shifted.value, results, span=rule.span)
+    emits = tuple(_emit(body, symbol, final, shifted.axis) for symbol in rule.results)
+    return Window(shifted.axis, shifted.value, emits, span=rule.span)
 
 
-def _result(
-    body: Body, symbol: Symbol, final: int, axis: str
-) -> tuple[Symbol, Expr | None, Expr | None]:
+def _emit(body: Body, symbol: Symbol, final: int, axis: str) -> WindowEmit:
     value = body.values[symbol]
     if not isinstance(value, Linear):
-        return symbol, None, value
+        return WindowEmit(symbol, None, value, after=True, span=value.span)
     builder = body.builder
     taps: list[tuple[bool, Expr]] = []
     skips: list[tuple[bool, Expr]] = []
+    seen: set[int] = set()
     for term in value.terms:
         match term.atom:
             case None:
                 skips.append((term.negative, builder.product(term.factors, term.span)))
-            case Contraction(vector=vector, version=version) if version == final:
-                _, outside = split(term.factors, axis)
-                taps.append((term.negative, builder.product((*outside, vector), term.span)))
-            case _:
-                refuse(
-                    EMIT,
-                    "an output of a window rule must be a sum over the shifted window",
-                    term.span,
-                    "this reads the window in another way",
-                    f"write `y = sum[{axis}](win * w)` after the `shift`",
-                )
-    return symbol, builder.total(taps), builder.total(skips) if skips else None
+            case Contraction(vector=vector, version=version):
+                seen.add(version)
+                taps.append((term.negative, builder.product((*term.factors, vector), term.span)))
+            case Version():
+                _not_a_sum(axis, term.span)
+    if seen not in ({0}, {final}):
+        _not_a_sum(axis, value.terms[-1].span)
+    skip = builder.total(skips) if skips else None
+    return WindowEmit(symbol, builder.total(taps), skip, seen == {final}, span=value.terms[0].span)
+
+
+def _not_a_sum(axis: str, span: Span | None) -> None:
+    refuse(
+        EMIT,
+        "an output of a window rule must be one sum over the window, before or after the `shift`",
+        span,
+        "this reads the window in another way",
+        f"write `y = sum[{axis}](win * w)`",
+    )

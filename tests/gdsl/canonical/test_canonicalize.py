@@ -222,8 +222,30 @@ kernel convolve:
 """)
     )
     assert isinstance(form, Window)
-    ((_, taps, skip),) = form.results
-    assert (text(form.value), text(taps), text(skip)) == ("x", "w", "bias")
+    (emit,) = form.emits
+    assert emit.after
+    assert (text(form.value), text(emit.taps), text(emit.skip)) == ("x", "w", "bias")
+
+
+def test_a_window_read_before_the_new_column(kernel_of: Callable[[str], Kernel]) -> None:
+    form = form_of(
+        kernel_of("""
+rule conv[M](x, w[M], now, state win[M]) -> y:
+    y = sum[M](w * win) + x * now
+    win = shift[M](win, x)
+kernel convolve:
+    axes B, T, C, M
+    input x: f32[B, T, C];  input w: f32[C, M];  input now: f32[C]
+    state win: f32[B, C, M] = win0
+    y, win = scan[T] conv(x, w, now, win)
+    output out: f32[B, T, C] = y
+    output win1: f32[B, C, M] = win
+""")
+    )
+    assert isinstance(form, Window)
+    (emit,) = form.emits
+    assert not emit.after
+    assert (text(emit.taps), text(emit.skip)) == ("w", "x * now")
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,9 @@ rule comba[K, V](q[K], p[K], k[K], v[V], decay, beta, state S[K, V]) -> o[V]:
 def test_a_rule_with_a_read_before_the_decay(scan_of: Callable[..., Kernel]) -> None:
     axes = {"q": "K", "p": "K", "k": "K", "v": "V", "decay": "", "beta": ""}
     text = canonical_text(canonicalize(scan_of(RULE, axes, {"decay": "exp(decay)"})))
-    assert text == """\
+    assert (
+        text
+        == """\
 kernel scan_comba
 
   o, S = scan[T] comba
@@ -37,3 +39,4 @@ kernel scan_comba
     S_new = S' + k (x) beta * v - k * beta (x) r
     o = sum[K](q * S_new)
 """
+    )
