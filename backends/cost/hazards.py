@@ -2,7 +2,7 @@
 
 Boxes that a kernel uses repeat, so the distinct boxes of a memory object are listed first, with
 the boxes each overlaps; then one pass over the instructions keeps, per box, its last writer and the
-readers since. HBM accesses are bounding intervals, which may order more than they must.
+readers since. Strided boxes overlap when their runs may meet, which can order more than it must.
 
 A tile pinned to an address shares its memory object with every tile pinned in the same memory; a
 tile that took a dead tile's memory (`placement.py`) starts with the dead tile's users.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
+from math import gcd
 from typing import NamedTuple
 
 from attrs import define, field
@@ -39,21 +40,38 @@ class Edge(NamedTuple):
 
 
 class Box(NamedTuple):
-    """Partitions [p0, p1) and bytes [b0, b1)."""
+    """Partitions [p0, p1) and bytes [b0, b1) of each; with a period, only runs in it.
+
+    The runs are `run` bytes long and start at `b0` plus multiples of `period`.
+    """
 
     p0: int
     p1: int
     b0: int
     b1: int
+    run: int
+    period: int
 
     def overlaps(self, other: Box) -> bool:
-        """Whether the two share a byte."""
+        """Whether the two may share a byte."""
+        return self._bounds_overlap(other) and self._runs_overlap(other)
+
+    def _bounds_overlap(self, other: Box) -> bool:
         return (
             self.b0 < other.b1 and other.b0 < self.b1 and self.p0 < other.p1 and other.p0 < self.p1
         )
 
+    def _runs_overlap(self, other: Box) -> bool:
+        common = gcd(self.period, other.period)
+        if not common:
+            return True
+        ahead = (other.b0 - self.b0) % common
+        return ahead < self.run or common - ahead < other.run
+
     def covers(self, other: Box) -> bool:
-        """Whether every byte of `other` is in this one."""
+        """Whether every byte of `other` is surely in this one."""
+        if self.period:
+            return self == other
         return (
             self.b0 <= other.b0
             and other.b1 <= self.b1
@@ -170,11 +188,12 @@ def _space(buffer: Buffer) -> Space:
 
 def _cell(access: Access, buffer: Buffer, held: _Object) -> _Cell:
     """Return the cell of an access, new or known."""
-    if buffer.address is None or buffer.memory not in _ONCHIP:
-        box = Box(access.p0, access.p1, access.b0, access.b1)
-    else:
-        p, b = buffer.address
-        box = Box(access.p0 + p, access.p1 + p, access.b0 + b, access.b1 + b)
+    # A pinned tile's partitions are the machine's already, its bytes count from its address.
+    pinned = buffer.address is not None and buffer.memory in _ONCHIP
+    start = buffer.address[1] if buffer.address is not None and pinned else 0
+    b0, b1 = access.b0 + start, access.b1 + start
+    period = access.period_bytes
+    box = Box(access.p0, access.p1, b0, b1, access.run_bytes if period else b1 - b0, period)
     cell = held.cells.get(box)
     if cell is None:
         cell = held.cells[box] = _Cell(box)

@@ -59,6 +59,8 @@ class Access:
     descriptors: int
     operand: str
     """The keyword of the instruction this access came from: `dst`, `data`, `stationary`, ..."""
+    period_bytes: int = 0
+    """All runs start at `b0` plus multiples of this; 0: one run, or any place in the box."""
 
 
 @frozen

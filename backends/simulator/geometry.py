@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import pairwise
-from math import prod
+from math import gcd, prod
 from typing import NamedTuple
 
 import numpy as np
@@ -90,6 +90,17 @@ def box(shape: Ints, strides: Ints) -> Box:
         else:
             growing = False
     return Box(low, high - low + 1, prod(shape), run, 1 if inner < 0 else inner)
+
+
+def period(shape: Ints, strides: Ints, run: int) -> int:
+    """Return a number that all distances between runs are multiples of; 0 when none says more.
+
+    `run` is that of the layout's `box`.
+    """
+    inside = prod(n for n, s in zip(shape, strides, strict=True) if n != 1 and 0 < s < run)
+    outside = [abs(s) for n, s in zip(shape, strides, strict=True) if n != 1 and abs(s) >= run]
+    common = gcd(*outside)
+    return common if inside == run and common > run else 0
 
 
 def is_dense(shape: Ints, strides: Ints) -> bool:

@@ -64,7 +64,7 @@ def _record(number: int, raw: RawRecord, uses: list[BufferUse]) -> Record:
 
 def _access(raw: RawAccess, uses: list[BufferUse]) -> Access:
     storage = uses[raw.buffer].storage
-    p0, p1, b0, b1, elements, run, inner, descriptors = _bytes(
+    p0, p1, b0, b1, elements, run, inner, descriptors, period = _bytes(
         raw.itemsize,
         raw.shape,
         raw.strides,
@@ -72,7 +72,7 @@ def _access(raw: RawAccess, uses: list[BufferUse]) -> Access:
         storage.bytes_per_partition // raw.itemsize if storage.region.on_chip else 0,
     )
     if raw.moving:
-        b0, b1 = 0, storage.bytes_per_partition
+        b0, b1, period = 0, storage.bytes_per_partition, 0
     return Access(
         buffer=raw.buffer,
         p0=p0 + storage.start_partition,
@@ -86,14 +86,15 @@ def _access(raw: RawAccess, uses: list[BufferUse]) -> Access:
         inner_stride_bytes=inner,
         descriptors=descriptors,
         operand=raw.operand,
+        period_bytes=period,
     )
 
 
 @lru_cache(maxsize=65536)
 def _bytes(
     itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, free: int
-) -> tuple[int, int, int, int, int, int, int, int]:
-    """Return p0, p1, b0, b1, elements, run bytes, inner stride and run count; `free` 0 is HBM."""
+) -> tuple[int, int, int, int, int, int, int, int, int]:
+    """Return the numbers of an `Access` in its field order, operand left out; `free` 0 is HBM."""
     first = 1 if free else 0
     box = geometry.box(shape[first:], strides[first:])
     partitions = shape[0] if free else 1
@@ -110,4 +111,5 @@ def _bytes(
         box.run * itemsize,
         box.inner_stride * itemsize,
         partitions * (box.elements // box.run),
+        geometry.period(shape[first:], strides[first:], box.run) * itemsize,
     )

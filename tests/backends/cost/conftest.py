@@ -135,10 +135,12 @@ def _access(tile: Tile, operand: str) -> Access:
     elements = -(-columns // tile.stride)
     partitions = tile.p1 - tile.p0
     dense = tile.stride == 1
+    # As the simulator records them, partitions of pinned tiles are the machine's.
+    first = tile.buffer.address[0] if tile.buffer.address else 0
     return Access(
         buffer=tile.buffer.id,
-        p0=tile.p0,
-        p1=tile.p1,
+        p0=tile.p0 + first,
+        p1=tile.p1 + first,
         b0=tile.c0 * size,
         b1=tile.c1 * size,
         dtype=tile.buffer.dtype,
@@ -148,6 +150,7 @@ def _access(tile: Tile, operand: str) -> Access:
         inner_stride_bytes=size * tile.stride if elements > 1 else size,
         descriptors=partitions * (1 if dense else elements),
         operand=operand,
+        period_bytes=0 if dense else size * tile.stride,
     )
 
 

@@ -52,6 +52,20 @@ def test_overlapping_parts_depend(builder: Builder) -> None:
     assert edges(trace)[2] == {Edge(0, Kind.RESULT), Edge(1, Kind.RESULT)}
 
 
+def test_interleaved_columns_are_independent(builder: Builder) -> None:
+    trace = builder()
+    a = trace.tile("sbuf", (128, 64))
+    even, odd = a.cut(0, 63, stride=2), a.cut(1, 64, stride=2)
+    trace.add("vector", "memset", {"dst": even})
+    trace.add("gpsimd", "memset", {"dst": odd})
+    trace.add("scalar", "activation", {"dst": a.cut(5, 6)}, attributes={"op": "copy"})
+    trace.add("vector", "memset", {"dst": a})
+    found = edges(trace)
+    assert found[1] == set()
+    assert found[2] == {Edge(1, Kind.RESULT)}
+    assert found[3] == {Edge(0, Kind.RESULT), Edge(1, Kind.RESULT), Edge(2, Kind.RESULT)}
+
+
 def test_a_partial_write_keeps_the_rest_of_the_history(builder: Builder) -> None:
     trace = builder()
     a, b = (trace.tile("sbuf", (128, 64)) for _ in range(2))
@@ -88,7 +102,7 @@ def test_tiles_pinned_to_one_address_share_memory(builder: Builder) -> None:
     trace = builder()
     source = trace.tile("sbuf", (128, 64), address=(0, 4096))
     first = trace.tile("sbuf", (128, 64), address=(0, 0))
-    second = trace.tile("sbuf", (64, 64), address=(64, 128))
+    second = trace.tile("sbuf", (64, 64), address=(64, 128))  # rows 64 to 128, columns 32 on
     apart = trace.tile("sbuf", (128, 64), address=(0, 384))
     for dst in (first, second, apart):
         trace.vector("tensor_copy", dst, {"src": source})
