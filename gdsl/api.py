@@ -18,6 +18,7 @@ from gdsl.diagnostics.diagnostic import Diagnostic
 from gdsl.emitter import EmitOptions, NkiProgram
 from gdsl.errors import CompileError, RunError, UsageError
 from gdsl.library import locate
+from gdsl.nki_source import nki_source
 from gdsl.options import TARGETS, default_target
 from gdsl.pipeline import STAGES, Compilation, KernelFile
 from gdsl.pipeline import Definition as Definition
@@ -247,13 +248,3 @@ def simulate(
         return outputs[0] if len(outputs) == 1 else outputs
 
     return call
-
-
-def nki_source(text: str) -> tuple[Path, str]:
-    """Split "FILE.py:KERNEL". Raises UsageError."""
-    path, colon, entry = text.rpartition(":")
-    if not colon or not path.endswith(".py") or not entry.isidentifier():
-        raise UsageError(f"`{text}` does not name an NKI kernel; expected FILE.py:KERNEL")
-    if not Path(path).is_file():
-        raise UsageError(f"there is no file `{path}`")
-    return Path(path), entry

@@ -51,6 +51,14 @@ def launch(
     return dict(zip(program.returns, simulation.outputs, strict=True)), simulation
 
 
+def trace(program: NkiProgram, kernel: Kernel, arguments: Arguments, *, lnc: int = 1) -> Simulation:
+    """Run the program by shapes alone: every rule is checked and recorded, nothing is computed."""
+    given = {**arguments, **_allocated_outputs(kernel, arguments, widen=False)}
+    return registry.simulator().simulate(
+        program.text, program.entry, given, target=program.target, lnc=lnc, shape_only=True
+    )
+
+
 def output_dtype(dtype: Dtype | DtypeVar, bound: Mapping[str, Dtype]) -> Dtype:
     """The element type of a tensor, given what the caller's arrays bind dtype variables to."""
     return bound[dtype.name] if isinstance(dtype, DtypeVar) else dtype

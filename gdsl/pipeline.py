@@ -96,9 +96,10 @@ class Definition:
         return tables.get(self.kernel.name, ())
 
     def schedule(self, target: str) -> Schedule | None:
-        """The file's `schedule` block for the kernel on a target."""
+        """The file's `schedule` block for the kernel on a target (one without targets: all)."""
         for schedule in self.file.module.schedules:
-            if schedule.kernel == self.kernel.name and target in schedule.targets:
+            fits = not schedule.targets or target in schedule.targets
+            if schedule.kernel == self.kernel.name and fits:
                 return schedule
         return None
 

@@ -25,14 +25,18 @@ def typed(
     kernel: Kernel, arguments: Mapping[str, Array], bound: Mapping[str, Dtype]
 ) -> dict[str, Array]:
     """Round each argument to the dtype its declaration gives it."""
+    dtypes = argument_dtypes(kernel, bound)
+    return {name: values.astype(dtypes[name].numpy) for name, values in arguments.items()}
+
+
+def argument_dtypes(kernel: Kernel, bound: Mapping[str, Dtype]) -> dict[str, Dtype]:
+    """Return the dtype of every tensor argument."""
     declared: dict[str, Dtype | DtypeVar] = {item.name: item.dtype for item in kernel.inputs}
     declared |= {state.argument: state.dtype for state in kernel.states}
-    found: dict[str, Array] = {}
-    for name, values in arguments.items():
-        dtype = declared[name]
-        chosen = bound[dtype.name] if isinstance(dtype, DtypeVar) else dtype
-        found[name] = values.astype(chosen.numpy)
-    return found
+    return {
+        name: bound[dtype.name] if isinstance(dtype, DtypeVar) else dtype
+        for name, dtype in declared.items()
+    }
 
 
 def random_arguments(
