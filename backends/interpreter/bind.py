@@ -16,6 +16,7 @@ from backends.interpreter.axes import Array, Value, from_tensor
 from backends.interpreter.faults import fault
 from backends.interpreter.precision import Arithmetic
 from gdsl.ir.dtypes import Dtype
+from gdsl.ir.interval import contains, show
 from gdsl.ir.kernel import Input, Kernel, Param, State
 from gdsl.ir.node import Symbol
 from gdsl.ir.size_plan import size_plan
@@ -52,7 +53,7 @@ def bind(kernel: Kernel, arguments: Arguments, arithmetic: Arithmetic) -> Bound:
     }
     for name, item in _tensors(kernel):
         if name not in tensors and not _may_be_missing(item):
-            raise fault("R0101", f"argument `{name}` of `{kernel.name}` is missing", item.span)
+            raise fault("E0702", f"argument `{name}` of `{kernel.name}` is missing", item.span)
     dtypes = _dtypes(kernel, tensors, arithmetic)
     sizes = _sizes(kernel, tensors, params)
     names: dict[Symbol, Value] = {}
@@ -89,7 +90,7 @@ def _check_names(kernel: Kernel, arguments: Arguments) -> None:
     for name in arguments:
         if name not in known and name not in passed_over:
             raise fault(
-                "R0102",
+                "E0703",
                 f"`{kernel.name}` has no argument `{name}`{did_you_mean(name, known)}",
                 kernel.span,
                 help=f"it takes {', '.join(f'`{k}`' for k in [*known, *passed_over])}",
@@ -99,12 +100,19 @@ def _check_names(kernel: Kernel, arguments: Arguments) -> None:
 def _param(param: Param, arguments: Arguments) -> float | int | bool:
     given = arguments.get(param.name, param.default)
     if given is None:
-        raise fault("R0101", f"parameter `{param.name}` has no value and no default", param.span)
+        raise fault("E0702", f"parameter `{param.name}` has no value and no default", param.span)
     number = np.asarray(given)
     fits = {"float": number.dtype.kind in "fiu", "int": number.dtype.kind in "iu"}
     if number.ndim != 0 or not fits.get(param.kind, number.dtype.kind == "b"):
         raise fault(
-            "R0104", f"parameter `{param.name}` must be one {param.kind}, not `{given}`", param.span
+            "E0705", f"parameter `{param.name}` must be one {param.kind}, not `{given}`", param.span
+        )
+    if not contains(param.type.range, float(number)):
+        raise fault(
+            "E0706",
+            f"parameter `{param.name}` is {number:g}, outside its declared range "
+            f"{show(param.type.range)}",
+            param.span,
         )
     return number.item()  # type: ignore[no-any-return]
 
@@ -132,7 +140,7 @@ def _check_kind(name: str, item: Input | State, array: Array) -> None:
     kind = {"i": "integers", "u": "integers", "b": "booleans"}.get(array.dtype.kind)
     if (wanted is None and not is_float) or (wanted is not None and kind != wanted):
         raise fault(
-            "R0104",
+            "E0705",
             f"`{name}` holds {array.dtype}, but {wanted or 'real numbers'} are declared",
             item.span,
         )
@@ -146,7 +154,7 @@ def _check_exact(
     if not isinstance(item.dtype, DtypeVar):
         if given is not item.dtype:
             raise fault(
-                "R0104",
+                "E0705",
                 f"`{name}` is {shown}, but {item.dtype.value} is declared",
                 item.span,
                 help=f"convert it to {item.dtype.value}; nothing is reinterpreted or cast silently",
@@ -155,12 +163,12 @@ def _check_exact(
     if given is None or given not in item.dtype.choices:
         choices = ", ".join(choice.value for choice in item.dtype.choices)
         raise fault(
-            "R0104", f"`{name}` is {shown}, but `{item.dtype.name}` is one of {choices}", item.span
+            "E0705", f"`{name}` is {shown}, but `{item.dtype.name}` is one of {choices}", item.span
         )
     dtype, first = fixed.setdefault(item.dtype.name, (given, name))
     if dtype is not given:
         raise fault(
-            "R0104",
+            "E0705",
             f"`{name}` is {shown}, but `{first}` fixes `{item.dtype.name}` to {dtype.value}",
             item.span,
         )
@@ -179,7 +187,7 @@ def _sizes(
     except SizeError as error:
         spans = dict(_tensors(kernel))
         item = spans.get(error.argument) if error.argument else None
-        raise fault("R0103", str(error), item.span if item else kernel.span) from error
+        raise fault("E0704", str(error), item.span if item else kernel.span) from error
     for packed in kernel.packed:
         sizes[packed.name] = sum(dim_size(dim, sizes) for _, dim in packed.fields)
     return sizes

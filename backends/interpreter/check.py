@@ -36,7 +36,7 @@ def _check_range(item: Input, range_: Interval, value: Value, live: Live) -> Non
     place = _first(~(above & below), value.axes, live)
     if place is not None:
         raise fault(
-            "R0105",
+            "E0706",
             f"`{item.name}` is {array[place]:g} at {_where(value.axes, place)}, outside its "
             f"declared range {show(range_)}",
             item.span,
@@ -52,7 +52,7 @@ def check_assumes(
         place = _first(holds.array == 0, holds.axes, live)
         if place is not None:
             raise fault(
-                "R0106",
+                "E0707",
                 f"the stated fact `{expression_text(assume.condition)}` does not hold at "
                 f"{_where(holds.axes, place)}{_sides(assume, names, setting, holds.axes, place)}",
                 assume.span,
@@ -89,7 +89,7 @@ def check_index(item: Input, value: Value, most: int, what: str) -> None:
     place = _first((value.array < 0) | (value.array > most), value.axes, Live(()))
     if place is not None:
         raise fault(
-            "R0107",
+            "E0708",
             f"`{item.name}` is {value.array[place]} at {_where(value.axes, place)}, but it must be "
             f"in 0..{what}{most}",
             item.span,

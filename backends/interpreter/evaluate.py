@@ -62,7 +62,7 @@ def evaluate(expr: Expr, names: Mapping[Symbol, Value], setting: Setting) -> Val
             value = evaluate(arg, names, setting)
             if setting.sizes[source] != setting.sizes[target]:
                 raise fault(
-                    "rename-sizes",
+                    "E0710",
                     f"`rename[{source} -> {target}]` needs axes of one size, but {source} is "
                     f"{setting.sizes[source]} and {target} is {setting.sizes[target]}",
                     expr.span,

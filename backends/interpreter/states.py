@@ -72,7 +72,7 @@ def check_slots(kernel: Kernel, names: Mapping[Symbol, Value], sizes: Sizes) -> 
                 crossed = other != row and read[other] == write[row]
                 if twice or crossed:
                     raise fault(
-                        "R0108",
+                        "E0709",
                         f"slot {write[row]} of `{state.argument}` is written by row {row} and "
                         f"{'written' if twice else 'read'} by row {other}",
                         state.span,

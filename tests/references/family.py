@@ -79,7 +79,7 @@ def rwkv7_fwd(a: Arguments) -> Outputs:
 
     def one(b: int, h: int, S0: Array) -> rec.Result:
         r, w, k, v, rate = (a[n][b, :, h] for n in ("r", "w", "k", "v", "a"))
-        decay = np.exp(-0.60653066 * g.rows(lambda x: np.array([g.sigmoid(y) for y in x]), w))
+        decay = np.exp(-0.60653066 * _logistic(w))
         kk = g.rows(g.l2norm, k * a["k_k"][h])
         key = k * (1 + (rate - 1) * a["k_a"][h])
         o, states = rec.rwkv7(r, decay, key, v, kk, rate, S0)
@@ -112,14 +112,67 @@ def mamba2_fwd(a: Arguments) -> Outputs:
     return {"out": out, "s1": state}
 
 
-def retnet_fwd(a: Arguments) -> Outputs:
-    """RetNet: the decay of head h is 1 - 2^(-5 - h)."""
+def deltanet_fwd(a: Arguments) -> Outputs:
+    """DeltaNet."""
     K, V = a["k"].shape[-1], a["v"].shape[-1]
 
     def one(b: int, h: int, S0: Array) -> rec.Result:
-        q, k, v = (a[name][b, :, h] for name in "qkv")
-        decay = np.full(len(q), 1 - 2.0 ** (-5 - h))
-        return rec.gated_linear_attention(q / np.sqrt(K), k, v, decay, S0)
+        q, k = (g.rows(g.l2norm, a[name][b, :, h]) for name in "qk")
+        return rec.delta_net(q / np.sqrt(K), k, a["v"][b, :, h], a["beta"][b, :, h], S0)
 
     out, state = _each_head(a, K, V, one)
     return {"out": out, "s1": state}
+
+
+def dplr_fwd(a: Arguments) -> Outputs:
+    """Diagonal plus low rank."""
+    K, V = a["k"].shape[-1], a["v"].shape[-1]
+
+    def one(b: int, h: int, S0: Array) -> rec.Result:
+        q, k, v, log, read, erase = (a[n][b, :, h] for n in ("q", "k", "v", "g", "a", "b"))
+        return rec.diagonal_plus_low_rank(q / np.sqrt(K), k, v, np.exp(log), read, erase, S0)
+
+    out, state = _each_head(a, K, V, one)
+    return {"out": out, "s1": state}
+
+
+def _linear(a: Arguments, decay: Callable[[int, int], Array], key: str = "k") -> Outputs:
+    """Linear attention with the decay [T] or [T, K] of a head; `key` names the keys."""
+    K, V = a["q"].shape[-1], a["v"].shape[-1]
+
+    def one(b: int, h: int, S0: Array) -> rec.Result:
+        q, k, v = (a[name][b, :, h] for name in ("q", key, "v"))
+        return rec.gated_linear_attention(q / np.sqrt(K), k, v, decay(b, h), S0)
+
+    out, state = _each_head(a, K, V, one)
+    return {"out": out, "s1": state}
+
+
+def retnet_fwd(a: Arguments) -> Outputs:
+    """RetNet: the decay of head h is 1 - 2^(-5 - h)."""
+    return _linear(a, lambda b, h: np.full(a["q"].shape[1], 1 - 2.0 ** (-5 - h)))
+
+
+def lightning_fwd(a: Arguments) -> Outputs:
+    """Lightning attention: e^slope of each head."""
+    return _linear(a, lambda b, h: np.full(a["q"].shape[1], np.exp(a["slope"][h])))
+
+
+def simple_gla_fwd(a: Arguments) -> Outputs:
+    """Simple GLA: a finished log decay of each head."""
+    return _linear(a, lambda b, h: np.exp(a["g"][b, :, h]))
+
+
+def gla_fwd(a: Arguments) -> Outputs:
+    """GLA: sigmoid(gk)^(1/16) of each channel."""
+    return _linear(a, lambda b, h: _logistic(a["gk"][b, :, h]) ** (1 / 16))
+
+
+def hgrn2_fwd(a: Arguments) -> Outputs:
+    """HGRN2: the key is 1 - sigmoid(f), the decay sigmoid(f)."""
+    keys = dict(a, k=1 - _logistic(a["f"]))
+    return _linear(keys, lambda b, h: _logistic(a["f"][b, :, h]))
+
+
+def _logistic(x: Array) -> Array:
+    return np.array([g.sigmoid(y) for y in x.ravel()]).reshape(x.shape)

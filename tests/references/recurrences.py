@@ -100,6 +100,18 @@ def rwkv7(r: Array, w: Array, k: Array, v: Array, kk: Array, a: Array, S0: Array
     return _stack(outputs, v), states
 
 
+def diagonal_plus_low_rank(
+    q: Array, k: Array, v: Array, alpha: Array, a: Array, b: Array, S0: Array
+) -> Result:
+    """S_t = (Diag(alpha) + b a^T) S_{t-1} + k v^T (K x V)."""
+    S, outputs, states = S0.astype(float), [], [S0.astype(float)]
+    for t in range(len(k)):
+        S = (np.diag(alpha[t]) + np.outer(b[t], a[t])) @ S + np.outer(k[t], v[t])
+        outputs.append(S.T @ q[t])
+        states.append(S)
+    return _stack(outputs, v), states
+
+
 def gated_linear_attention(q: Array, k: Array, v: Array, alpha: Array, S0: Array) -> Result:
     """The attention form o_t = sum_{s<=t} (q_t . prod_{s<m<=t} alpha_m . k_s) v_s, quadratic in T.
 

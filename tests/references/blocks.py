@@ -1,0 +1,169 @@
+"""Whole layers: projections, convolution, recurrence, gated norm. Imports nothing of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.references import heads
+
+Array = NDArray[Any]
+Arguments = Mapping[str, Any]
+Outputs = dict[str, Array]
+
+
+def _mix(
+    x: Array, z: Array, raw_a: Array, raw_b: Array, a: Arguments, window: Array, S0: Array
+) -> tuple[Array, Array, Array]:
+    """One row of the batch: projected tokens [T, .] -> outputs [T, Hv V], window, states."""
+    T, C = x.shape
+    Hv, K, V = S0.shape
+    Hk = (C - Hv * V) // (2 * K)
+    y, windows = heads.convolve(x, a["conv_weight"], window)
+    q, k, v = np.split(heads.silu(y), [Hk * K, 2 * Hk * K], axis=1)
+    out, after = np.zeros((T, Hv, V)), np.zeros(S0.shape)
+    for h in range(Hv):
+        key = h // (Hv // Hk)
+        o, S = heads.gdn(
+            q.reshape(T, Hk, K)[:, key], k.reshape(T, Hk, K)[:, key], v.reshape(T, Hv, V)[:, h],
+            raw_a[:, h], raw_b[:, h], a["A_log"][h], a["dt_bias"][h], S0[h],
+        )  # fmt: skip
+        gate = heads.silu(z.reshape(T, Hv, V)[:, h])
+        out[:, h], after[h] = heads.gated_norm(o, a["norm_weight"], gate), S[-1]
+    return out.reshape(T, Hv * V), windows[-1], after
+
+
+def _projected(a: Arguments) -> tuple[Array, Array, Array, Array]:
+    hidden = a["hidden"]
+    return tuple(hidden @ a[f"W_in_{name}"] for name in ("qkv", "z", "a", "b"))
+
+
+def gdn_block_tkg(a: Arguments, window: str = "conv_out", state: str = "state_out") -> Outputs:
+    """The decode block; `window` and `state` name the outputs."""
+    x, z, raw_a, raw_b = _projected(a)
+    rows = [
+        _mix(x[b], z[b], raw_a[b], raw_b[b], a, a["conv_state"][b], a["recurrent_state"][b])
+        for b in range(len(x))
+    ]
+    out, windows, states = (np.array(part) for part in zip(*rows, strict=True))
+    return {"core_out": out, window: windows, state: states}
+
+
+def gdn_block_tkg_pool(a: Arguments) -> Outputs:
+    """The decode block on pools of windows and states."""
+    x, z, raw_a, raw_b = _projected(a)
+    windows, states = np.array(a["conv_pool"], float), np.array(a["state_pool"], float)
+    N, out = len(states), np.zeros(z.shape)
+    for b in range(len(x)):
+        read, write = int(a["read"][b]), int(a["write"][b])
+        if not (0 <= read < N or 0 <= write < N):
+            continue
+        kept = 0 <= read < N and a["has_initial_state"][b]
+        window = a["conv_pool"][read] if kept else np.zeros(windows.shape[1:])
+        start = a["state_pool"][read] if kept else np.zeros(states.shape[1:])
+        out[b], window, after = _mix(x[b], z[b], raw_a[b], raw_b[b], a, window, start)
+        if 0 <= write < N:
+            windows[write], states[write] = window, after
+    return {"core_out": out, "conv_pool": windows, "state_pool": states}
+
+
+def gdn_block_prefill(a: Arguments) -> Outputs:
+    """The layer over a prompt from hidden states."""
+    x, z, raw_a, raw_b = _projected(a)
+    return _prompt(a, x, z, raw_a, raw_b)
+
+
+def gdn_mixer_prefill(a: Arguments) -> Outputs:
+    """The layer over a prompt from projected tokens."""
+    return _prompt(a, a["x"], a["z"], a["a"], a["b"])
+
+
+def _prompt(a: Arguments, x: Array, z: Array, raw_a: Array, raw_b: Array) -> Outputs:
+    out = np.zeros(z.shape)
+    windows, states = np.zeros(a["conv_state"].shape), np.zeros(a["recurrent_state"].shape)
+    for b in range(len(x)):
+        n = int(a["valid_len"][b])
+        out[b, :n], windows[b], states[b] = _mix(
+            x[b, :n], z[b, :n], raw_a[b, :n], raw_b[b, :n], a,
+            a["conv_state"][b], a["recurrent_state"][b],
+        )  # fmt: skip
+    return {"core_out": out, "conv_state": windows, "recurrent_state": states}
+
+
+def qwen3next_block_tkg(a: Arguments) -> Outputs:
+    """The decode block on the checkpoint's own packing of rows per key head."""
+    B, Hv, K, V = a["recurrent_state"].shape
+    Hk = a["conv_q"].shape[0] // K
+    r = Hv // Hk
+    qkvz = (a["hidden"][:, 0] @ a["W_qkvz"]).reshape(B, Hk, -1)
+    ba = (a["hidden"][:, 0] @ a["W_ba"]).reshape(B, Hk, 2, r)
+    parts = np.split(qkvz, [K, 2 * K, 2 * K + r * V], axis=2)
+    q, k, v, z = (part.reshape(B, -1) for part in parts)
+    together = dict(a, conv_weight=np.concatenate([a["conv_q"], a["conv_k"], a["conv_v"]]))
+    out, after = np.zeros((B, 1, Hv * V)), np.zeros(a["recurrent_state"].shape)
+    windows = {name: np.zeros(a[f"conv_state_{name}"].shape) for name in "qkv"}
+    for b in range(B):
+        window = np.concatenate([a[f"conv_state_{name}"][b] for name in "qkv"])
+        out[b], window, after[b] = _mix(
+            np.concatenate([q[b], k[b], v[b]])[None], z[b][None],
+            ba[b, :, 1].reshape(1, Hv), ba[b, :, 0].reshape(1, Hv), together,
+            window, a["recurrent_state"][b],
+        )  # fmt: skip
+        cut = np.split(window, [Hk * K, 2 * Hk * K])
+        for name, part in zip("qkv", cut, strict=True):
+            windows[name][b] = part
+    outs = {f"conv_out_{name}": array for name, array in windows.items()}
+    return {"core_out": out, "state_out": after, **outs}
+
+
+def kda_block_tkg(a: Arguments) -> Outputs:
+    """Kimi-Linear's layer for one token: three convolutions, low-rank decay and gate."""
+    B, H, K, V = a["recurrent_state"].shape
+    hidden = a["hidden"][:, 0]
+    y, windows = {}, {}
+    for name in "qkv":
+        x = hidden @ a[f"W_{name}"]
+        rows = [
+            heads.convolve(x[[b]], a[f"conv_{name}"], a[f"conv_state_{name}"][b]) for b in range(B)
+        ]
+        y[name] = np.array([heads.silu(row[0][0]) for row in rows]).reshape(B, H, -1)
+        windows[f"conv_out_{name}"] = np.array([row[1][-1] for row in rows])
+    f = (hidden @ a["W_f_down"] @ a["W_f_up"]).reshape(B, H, K)
+    z = (hidden @ a["W_g_down"] @ a["W_g_up"]).reshape(B, H, V)
+    raw_b = hidden @ a["W_b"]
+    out, after = np.zeros((B, H, V)), np.zeros(a["recurrent_state"].shape)
+    for b in range(B):
+        for h in range(H):
+            bias = a["dt_bias"].reshape(H, K)[h]
+            log = heads.softplus_gate(f[[b], h], a["A_log"][h], bias)
+            o, S = heads.kda(
+                y["q"][[b], h], y["k"][[b], h], y["v"][[b], h], log, raw_b[[b], h],
+                a["recurrent_state"][b, h],
+            )  # fmt: skip
+            gate = heads.logistic(z[[b], h])
+            out[b, h] = heads.gated_norm(o, a["norm_weight"], gate, 1e-5)[0]
+            after[b, h] = S[-1]
+    return {"core_out": out.reshape(B, 1, H * V), "state_out": after, **windows}
+
+
+# ---- the convolution on its own, tensors [B, C, T]
+
+
+def conv1d(a: Arguments, activated: bool, narrow: bool = False) -> Outputs:
+    """The convolution over a prompt or one token; `narrow`: the window lacks its oldest column."""
+    B, C, T = a["x"].shape
+    W = a["weight"].shape[1]
+    bias = a.get("bias", np.zeros(C))
+    given = a["conv_state"]
+    out, after = np.zeros(a["x"].shape), np.zeros(given.shape)
+    for b in range(B):
+        n = int(a["valid_len"][b]) if "valid_len" in a else T
+        window = np.concatenate([np.zeros((C, W - given.shape[2])), given[b]], axis=1)
+        y, windows = heads.convolve(a["x"][b, :, :n].T, a["weight"], window)
+        y = y + bias
+        out[b, :, :n] = (heads.silu(y) if activated else y).T
+        after[b] = windows[-1][:, 1:] if narrow else windows[-1]
+    return {"out": out, "conv_state_out": after}
