@@ -7,7 +7,7 @@ never makes anything earlier.
 
 Shared DMA bandwidth is served in placement order: a transfer ends no earlier than all data placed
 before it, counted from when each transfer reached the head of its queue. (Counting from its actual
-start would let a store that waits for its data hold up loads that overtake it on another ring.)
+start would let a transfer that waits for its data hold up those that overtake it on another ring.)
 """
 
 from __future__ import annotations

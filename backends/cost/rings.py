@@ -1,9 +1,9 @@
-"""Which ring carries a transfer, and which queue triggers it.
+"""Which ring carries a transfer, and which in-order queue triggers it.
 
-A kernel may name the issuing engine; software descriptors come from GpSimdE. Otherwise the compiler
-chooses (A): loads go to a ring that SyncE feeds, stores to another one whose trigger holds up no
-engine, so that a store that waits for its data does not block the loads behind it. More rings split
-loads and stores further; one ring carries everything.
+A kernel may name the issuing engine; software descriptors come from GpSimdE. All other transfers
+are dealt in turn to the rings the compiler has (A): the first is triggered by SyncE, each further
+one by a queue of its own that holds up no engine. A trigger that waits for its data holds up the
+later ones of its queue.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ class Ring:
     """Whether GpSimdE builds the descriptors."""
 
 
-_LOADS = (Ring("sync", "sync"), Ring("loads", "loads"))
-_STORES = (Ring("stores", "stores"), Ring("stores 2", "stores 2"))
 _SOFTWARE = Ring("gpsimd", "gpsimd", software=True)
+_OWN_ENGINE = Ring("gpsimd", "gpsimd")
 
 
 class Rings:
@@ -36,20 +35,18 @@ class Rings:
 
         `software`: GpSimdE builds the descriptors of those for which it names no mode either.
         """
+        further = (f"ring {number}" for number in range(2, count + 1))
+        self._rings = (Ring("sync", "sync"), *(Ring(name, name) for name in further))
         self._software = software
-        loads = min(max(count - 1, 1), len(_LOADS))
-        self._loads = _LOADS[:loads]
-        self._stores = _STORES[: min(count - loads, len(_STORES))] or self._loads
-        self._dealt = [0, 0]
+        self._dealt = 0
 
     def ring(self, work: Transfer) -> Ring:
         """Return the ring of the next transfer in program order."""
         if work.mode == "swdge" or (work.mode == "unknown" and self._software):
             return _SOFTWARE
         if work.kind == "gpsimd":
-            return Ring("gpsimd", "gpsimd")
+            return _OWN_ENGINE
         if work.queue is not None:
             return Ring(work.queue, work.queue)
-        among = self._stores if work.is_store else self._loads
-        self._dealt[work.is_store] += 1
-        return among[self._dealt[work.is_store] % len(among)]
+        self._dealt += 1
+        return self._rings[(self._dealt - 1) % len(self._rings)]

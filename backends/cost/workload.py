@@ -75,8 +75,6 @@ class Transfer:
     """Issuing engine the kernel asked for."""
     mode: str
     """How descriptors are made: `none`, `hwdge`, `swdge`, or `unknown`: the compiler chooses."""
-    is_store: bool
-    """Whether it leaves SBUF."""
 
 
 @frozen
@@ -172,10 +170,10 @@ def _transfer(record: Record, buffers: Mapping[int, Buffer]) -> Transfer:
     # A transposing transfer moves whole rows; its short runs on one side are not descriptors.
     common = max if record.opcode == "dma_transpose" else min
     run = common((access.run_bytes for access in sides), default=1)
-    sources_onchip = any(buffers[access.buffer].memory in _ONCHIP for access in reads)
+    from_sbuf = any(buffers[access.buffer].memory in _ONCHIP for access in reads)
     attributes = record.attributes
     return Transfer(
-        kind=_transfer_kind(record, sources_onchip),
+        kind=_transfer_kind(record, from_sbuf),
         bytes=max(sizes, default=0),
         hbm_bytes=sum(
             size for access, size in zip(sides, sizes, strict=True) if access not in onchip
@@ -184,7 +182,6 @@ def _transfer(record: Record, buffers: Mapping[int, Buffer]) -> Transfer:
         partitions=max((access.p1 - access.p0 for access in onchip), default=0) or None,
         queue=_queue(attributes.get("queue")),
         mode="swdge" if attributes.get("indirect") else str(attributes.get("dge_mode", "unknown")),
-        is_store=sources_onchip,
     )
 
 

@@ -42,7 +42,7 @@ def test_the_chrome_trace_is_json_with_names_counters_and_arrows(report: CostRep
     found = json.loads(json.dumps(PROFILER.chrome_trace(report)))
     events = found["traceEvents"]
     names = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
-    assert {"TensorE", "VectorE", "ScalarE", "dma sync", "dma stores"} <= names
+    assert {"TensorE", "VectorE", "ScalarE", "dma sync", "dma ring 2"} <= names
     assert {event["name"] for event in events if event["ph"] == "C"} == {
         "SBUF bytes per partition",
         "PSUM banks",
