@@ -60,7 +60,9 @@ class Contract:
             if name in tensors:
                 item = tensors[name]
                 optional = item.optional if isinstance(item, State) else item.default is not None
-                tile = Tile(name, self.sizes(item.dims), self.element(item.dtype), Space.ARGUMENT)
+                tile = Tile(
+                    name, self.sizes(item.dims), self.element(name, item.dtype), Space.ARGUMENT
+                )
                 self.tensors[name] = tile
                 found.append(Parameter(name, tile, "None" if optional else None))
             elif name in params:
@@ -85,12 +87,17 @@ class Contract:
             ordered.append(parameter)
         return tuple(ordered)
 
-    def element(self, dtype: Dtype | DtypeVar) -> Element:
-        """The element type of a tensor; a dtype variable is that of its first tensor."""
+    def element(self, tensor: str, dtype: Dtype | DtypeVar) -> Element:
+        """The element type of a tensor; where the caller chooses it, that of the tensor itself."""
         if isinstance(dtype, Dtype):
             return ELEMENTS[dtype]
-        first = next(i.name for i in self.kernel.inputs if i.dtype == dtype)
-        return Element(f"{first}.dtype", max(choice.bytes for choice in dtype.choices))
+        return Element(f"{tensor}.dtype", max(choice.bytes for choice in dtype.choices))
+
+    def _allocated(self, dtype: Dtype | DtypeVar) -> Element:
+        """The element type of a new tensor: a dtype variable is that of its first input."""
+        if isinstance(dtype, Dtype):
+            return ELEMENTS[dtype]
+        return self.element(next(i.name for i in self.kernel.inputs if i.dtype == dtype), dtype)
 
     def sizes(self, dims: Sequence[Dim]) -> tuple[Number, ...]:
         """The sizes of a tensor's dimensions."""
@@ -149,7 +156,7 @@ class Contract:
 
     def _output(self, block: Block, output: Output) -> Tile:
         view = block.tile(
-            output.name, self.sizes(output.dims), self.element(output.dtype), Space.SHARED_HBM
+            output.name, self.sizes(output.dims), self._allocated(output.dtype), Space.SHARED_HBM
         )
         return view.tile
 

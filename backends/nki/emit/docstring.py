@@ -7,6 +7,7 @@ it comes from the kernel: declarations, doc strings, the canonical recurrence.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from inspect import cleandoc
 from textwrap import wrap
 
 from gdsl.algorithm.plan import Plan
@@ -26,7 +27,7 @@ def docstring(plan: Plan, notes: tuple[str, ...]) -> str:
     """Return the text between the quotes."""
     kernel = plan.kernel.kernel
     summary = kernel.doc or f"{kernel.name}: generated from a delta-rule recurrence."
-    lines = [*summary.strip().split("\n")]
+    lines = [line.rstrip() for line in cleandoc(summary).split("\n")]
     lines += ["", "Dimensions:", *_indent(_dimensions(kernel))]
     lines += ["", "Args:", *_indent(_arguments(kernel))]
     lines += ["", "Returns:", *_indent(_returns(kernel))]

@@ -24,6 +24,7 @@ from backends.nki.program.nodes import (
     Statement,
     Tile,
     Token,
+    Unpack,
     View,
 )
 from backends.nki.program.numbers import ONE, ZERO, Number
@@ -45,9 +46,9 @@ def _statement(writer: Writer, statement: Statement) -> None:
             writer.call(f"nisa.{opcode}", [f"{key}={operand(value)}" for key, value in operands])
         case Assign(name=name, value=value):
             writer.line(f"{name} = {value}")
-        case Invoke(function=function, arguments=arguments, results=results, origin=origin):
+        case Invoke(function=function, arguments=arguments, result=result, origin=origin):
             writer.origin(origin)
-            head = f"{', '.join(results)} = {function}" if results else function
+            head = f"{result} = {function}" if result else function
             writer.call(head, [operand(argument) for argument in arguments])
         case For():
             writer.line(f"for {statement.variable} in range({_range(statement)}):")
@@ -77,6 +78,8 @@ def _statement(writer: Writer, statement: Statement) -> None:
             writer.text("\n".join(f"# {line}" for line in text.split("\n")))
         case Rebind(targets=targets, sources=sources):
             writer.line(f"{', '.join(targets)} = {', '.join(sources)}")
+        case Unpack(names=names, tuple_name=source):
+            writer.line(f"{', '.join(names)} = {source}")
         case _:
             assert_never(statement)
 

@@ -111,9 +111,9 @@ class Block:
         self.statements.append(Assign(name, value))
         return Name(name)
 
-    def call(self, function: str, *arguments: Operand, results: tuple[str, ...] = ()) -> None:
+    def call(self, function: str, *arguments: Operand, result: str | None = None) -> None:
         """Add a call of a function of the program."""
-        self.statements.append(Invoke(function, arguments, results, self.origin))
+        self.statements.append(Invoke(function, arguments, result, self.origin))
 
     def rebind(self, targets: tuple[str, ...], sources: tuple[str, ...]) -> None:
         """Move names on: `a, b = b, c`."""

@@ -31,6 +31,7 @@ from backends.nki.program.nodes import (
     Space,
     Statement,
     Tile,
+    Unpack,
     View,
 )
 from backends.nki.program.numbers import Number, evaluate
@@ -113,6 +114,8 @@ class _Trace:
             case Rebind(targets=targets, sources=sources):
                 values = [names[source] for source in sources]
                 names.update(zip(targets, values, strict=True))
+            case Unpack(names=targets, tuple_name=source):
+                names.update(zip(targets, names[source], strict=True))
             case Require() | RequireShape() | Banner() | Comment():
                 pass
             case _:
@@ -133,8 +136,9 @@ class _Trace:
         arguments = [_argument(argument, names) for argument in call.arguments]
         inner = dict(zip(function.parameters, arguments, strict=True))
         self.run(function.body, inner)
-        for result, name in zip(call.results, function.returns, strict=True):
-            names[result] = inner[name]
+        returned = tuple(inner[name] for name in function.returns)
+        if call.result is not None:
+            names[call.result] = returned[0] if len(returned) == 1 else returned
 
 
 class _Seen:

@@ -128,11 +128,11 @@ class Assign:
 
 @frozen
 class Invoke:
-    """Call a function of the program; `results` name what it returns."""
+    """Call a function of the program; `result` names what it returns, one value or a tuple."""
 
     function: str
     arguments: tuple[Operand, ...]
-    results: tuple[str, ...] = ()
+    result: str | None = None
     origin: Span | None = field(default=None, eq=False, repr=False)
 
 
@@ -187,10 +187,18 @@ class Comment:
 
 @frozen
 class Rebind:
-    """`a, b = b, c`: names of tiles move on."""
+    """`a, b = b, c`: names of tiles and tuples move on."""
 
     targets: tuple[str, ...]
     sources: tuple[str, ...]
+
+
+@frozen
+class Unpack:
+    """`a, b = pair`: the tiles of a tuple."""
+
+    names: tuple[str, ...]
+    tuple_name: str
 
 
 Statement = (
@@ -205,12 +213,16 @@ Statement = (
     | Banner
     | Comment
     | Rebind
+    | Unpack
 )
 
 
 @frozen
 class Function:
-    """A function of the emitted module; it takes tiles and numbers and returns tiles."""
+    """A function of the emitted module; it takes tiles, tuples of tiles and numbers.
+
+    It returns nothing, one tile, or a tuple of them.
+    """
 
     name: str
     parameters: tuple[str, ...]

@@ -29,6 +29,7 @@ from backends.nki.program.nodes import (
     RequireShape,
     Statement,
     Token,
+    Unpack,
     View,
 )
 from backends.nki.program.numbers import ONE, Number
@@ -65,9 +66,9 @@ def _statement(statement: Statement, indent: str) -> Iterator[str]:
             yield f"{indent}{target} <- {opcode}({rest})"
         case Assign(name=name, value=value):
             yield f"{indent}{name} = {value}"
-        case Invoke(function=function, arguments=arguments, results=results):
+        case Invoke(function=function, arguments=arguments, result=result):
             call = f"{function}({', '.join(_operand(a) for a in arguments)})"
-            yield f"{indent}{', '.join(results)} = {call}" if results else f"{indent}{call}"
+            yield f"{indent}{result} = {call}" if result else f"{indent}{call}"
         case For(variable=variable, start=start, stop=stop, step=step, body=body):
             by = "" if step == ONE else f" by {step}"
             yield f"{indent}for {variable} in {start} .. {stop}{by}:"
@@ -88,6 +89,8 @@ def _statement(statement: Statement, indent: str) -> Iterator[str]:
             pass
         case Rebind(targets=targets, sources=sources):
             yield f"{indent}{', '.join(targets)} = {', '.join(sources)}"
+        case Unpack(names=names, tuple_name=source):
+            yield f"{indent}{', '.join(names)} = {source}"
         case _:
             assert_never(statement)
 

@@ -16,6 +16,9 @@ class Constants:
     """Makes each constant tile the first time it is asked for."""
 
     block: Block
+    """Made on chip, before anything else."""
+    loads: Block
+    """Brought in once, after the first rows and states are on their way."""
     _ones: View | None = None
     _identity: View | None = None
     _columns: dict[Number, View] = field(factory=dict)

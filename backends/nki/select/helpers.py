@@ -8,9 +8,14 @@ periods, the rest.
 from __future__ import annotations
 
 from backends.nki.program.build import Block, Names, compare, part
-from backends.nki.program.nodes import F32, Function, Pattern, Space, Tile, View
+from backends.nki.program.nodes import F32, Function, Operand, Pattern, Space, Tile, Token, View
 from backends.nki.program.numbers import ZERO, Extent, Name, Number, smallest
 
+QUEUE: dict[str, Operand] = {
+    "dge_mode": Token("nisa.dge_mode.hwdge"),
+    "engine": Token("nisa.engine.scalar"),
+}
+"""Vectors of rows come on ScalarE's DMA queue, so that they do not queue behind the states."""
 _PARAMETERS = ("dst", "src", "row", "period", "outer", "inner", "step")
 
 
@@ -56,7 +61,7 @@ def _loader(name: str, doc: str, *, rows_on_partitions: bool) -> Function:
                 target, pattern = part(dst, (start, count), None), (*steps, across)
             else:
                 target, pattern = part(dst, None, (start, count)), (across, *steps)
-            inside.do("dma_copy", dst=target, src=Pattern(src, pattern, offset))
+            inside.do("dma_copy", dst=target, src=Pattern(src, pattern, offset), **QUEUE)
 
     transfer(head, ZERO, row, ((inner, head),))
     transfer(whole, head, row + head, ((outer, whole // period), (inner, period)))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from attrs import define, field, frozen
 
 from backends.nki.program.build import Block, part
@@ -11,7 +9,7 @@ from backends.nki.program.nodes import Element, Function, Pattern, Range, Tile, 
 from backends.nki.program.numbers import ONE, ZERO, Literal, Name, Number
 from backends.nki.refusal import refuse
 from backends.nki.select.addressing import Level, Strides, row_levels, strides
-from backends.nki.select.helpers import load_columns, load_rows
+from backends.nki.select.helpers import QUEUE, load_columns, load_rows
 from backends.nki.select.selector import Layout
 from gdsl.canonical.form import Delta
 from gdsl.ir.dims import Dim
@@ -75,7 +73,7 @@ class InputSource:
         """The same values for every row."""
         repeat = (ZERO, dst.shape[1] if layout is Layout.KEYS else dst.shape[0])
         steps = (across, repeat) if layout is Layout.KEYS else (repeat, across)
-        block.do("dma_copy", dst=dst, src=Pattern(self.tile, steps, ZERO))
+        block.do("dma_copy", dst=dst, src=Pattern(self.tile, steps, ZERO), **QUEUE)
 
     def _affine(
         self,
@@ -90,7 +88,7 @@ class InputSource:
             src: View | Pattern = Pattern(self.tile, (across, (step, count)), first * step)
         else:
             src = _affine(self.tile, step, across, self.window, self.wide is not None)
-        block.do("dma_copy", dst=dst, src=src)
+        block.do("dma_copy", dst=dst, src=src, **QUEUE)
 
     def _wrapped(
         self,
@@ -129,21 +127,21 @@ def rows_of(
 
 
 def state_blocks(
+    tile: Tile,
     dims: tuple[Dim, ...],
-    window: RowWindow,
-    group: tuple[Number, Number],
-    sizes: tuple[Number, Number],
+    axes: tuple[str, ...],
+    rows: tuple[Number, Number],
     delta: Delta,
-) -> Callable[[Tile], Pattern]:
-    """Return what gives the [K, heads, V] blocks of a group in a state tensor."""
+) -> Pattern:
+    """Return the states of rows (first, count) in a state tensor, as [K, count, V]."""
     tensor = strides(dims)
-    levels = row_levels(tensor, window.axes)
+    levels = row_levels(tensor, axes)
     if len(levels) != 1:
         raise refuse("the rows of the state are not contiguous", None)
-    step, (start, heads), (K, V) = levels[0].step, group, sizes
-    steps = ((tensor.of(delta.key_axis), K), (step, heads), (tensor.of(delta.value_axis), V))
-    offset = (window.first + start) * step
-    return lambda tile: Pattern(tile, steps, offset)
+    step, (first, count) = levels[0].step, rows
+    K, V = delta.key_axis, delta.value_axis
+    steps = ((tensor.of(K), Name(K)), (step, count), (tensor.of(V), Name(V)))
+    return Pattern(tile, steps, first * step)
 
 
 def _affine(

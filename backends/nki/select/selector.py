@@ -32,7 +32,7 @@ from backends.nki.program.nodes import (
 )
 from backends.nki.program.numbers import ONE, ZERO, Literal, Number, number
 from backends.nki.select.algebra import Algebra
-from backends.nki.select.constants import Constants
+from backends.nki.select.constants import PARTITIONS, Constants
 from backends.nki.select.terms import (
     Fold,
     Known,
@@ -86,7 +86,8 @@ ACTIVATIONS = {"exp": "nl.exp", "log": "nl.log", "tanh": "nl.tanh", "softplus": 
 FOLDS = {"sum": "nl.add", "max": "nl.maximum", "min": "nl.minimum"}
 ROUNDED = {"bf16": BF16, "f16": F16, "f32": F32}
 MULTIPLY = "nl.multiply"
-GPSIMD = Token("nisa.engine.gpsimd")
+VECTOR, SCALAR = Token("nisa.engine.vector"), Token("nisa.engine.scalar")
+GPSIMD, TENSOR = Token("nisa.engine.gpsimd"), Token("nisa.engine.tensor")
 
 Step = tuple[str, Term, bool]
 """(operator token, other operand, whether the other operand stands on the left)."""
@@ -104,7 +105,10 @@ class Selector:
     """Rows in the tile (at most 128)."""
     sources: Mapping[Leaf, Source]
     constants: Constants
+    loads: Block
+    """Where the rows of inputs are brought in."""
     blocks: dict[Stage, Block]
+    """Where terms are computed, by stage; a schedule moves it while it asks for terms."""
     group: tuple[Number, Number] = (ZERO, ONE)
     """First row and number of rows of the group, where a READS term is computed."""
     held: dict[tuple[Term, Layout], Access] = field(factory=dict)
@@ -162,9 +166,12 @@ class Selector:
         return self._spread(term, layout, at, None)
 
     def _at(self, view: Access, at: Stage, layout: Layout) -> Access:
-        if at is not Stage.READS or layout is not Layout.ROWS or not isinstance(view, View):
+        """The partitions of a held view that an instruction of stage `at` works on."""
+        if layout is not Layout.ROWS or not isinstance(view, View) or view.index is not None:
             return view
-        return part(view, self.group, None) if view.index is None else view
+        if at is Stage.READS:
+            return part(view, self.group, None)
+        return part(view, (0, self.rows), None)
 
     def _spread(self, term: Term, layout: Layout, at: Stage, width: Number | None) -> Access:
         """A term as a tile of `width` columns; a column is seen repeatedly (stride 0)."""
@@ -176,9 +183,17 @@ class Selector:
         start, count = self.group if at is Stage.READS else (ZERO, self.partitions(layout))
         return Pattern(view.tile, ((ONE, count), (ZERO, width)), start)
 
-    def _column(self, term: Term, layout: Layout, at: Stage) -> Access | Number:
+    def column(self, term: Term, layout: Layout, at: Stage) -> Access | Number:
         """A scalar operand: a number, or an fp32 column."""
-        return self.value(term, layout, at)
+        view = self.value(term, layout, at)
+        if isinstance(view, Number) or view.tile.element == F32:
+            return view
+        block = self.blocks[term.stage]
+        name = f"{self.algebra.stem(term)}_f32_{layout.value}"
+        fp32 = block.tile(name, (self.partitions(layout), ONE), F32)
+        block.do("tensor_copy", dst=fp32, src=self.value(term, layout, term.stage), engine=VECTOR)
+        self.hold(term, fp32, layout)
+        return self._at(fp32, at, layout)
 
     # ---- computing
 
@@ -227,10 +242,21 @@ class Selector:
         if along_keys and leaf.rows and source.key_major != (layout is Layout.KEYS):
             other = Layout.KEYS if source.key_major else Layout.ROWS
             return self._transposed(leaf, other)
-        # A scalar operand must be fp32, so columns are converted on the way in.
-        element = source.element if self.is_tile(leaf, layout) else F32
-        view = self._new(leaf, layout, element)
-        source.load(self.blocks[Stage.INPUTS], view, layout)
+        if not leaf.rows:
+            return self._load_once(leaf, layout)
+        shape = (self.partitions(layout), self.width(leaf, layout))
+        view = self.loads.tile(f"{leaf.name}_{layout.value}", shape, source.element)
+        source.load(self.loads, view, layout)
+        self.hold(leaf, view, layout)
+        return view
+
+    def _load_once(self, leaf: Leaf, layout: Layout) -> Access:
+        """What is the same for all rows is brought in once, onto all partitions."""
+        partitions = number(PARTITIONS) if layout is Layout.ROWS else self.partitions(layout)
+        block = self.constants.loads
+        shape = (partitions, self.width(leaf, layout))
+        view = block.tile(f"{leaf.name}_{layout.value}", shape, self.sources[leaf].element)
+        self.sources[leaf].load(block, view, layout)
         self.hold(leaf, view, layout)
         return view
 
@@ -249,16 +275,16 @@ class Selector:
         turned = block.tile(
             f"{self.algebra.stem(term)}_turned_psum",
             (data.shape[1], data.shape[0]),
-            data.tile.element,
+            Element(f"{data.tile.name}.dtype", data.tile.element.bytes),
             Space.PSUM,
         )
-        block.do("nc_transpose", dst=turned, data=data, engine=Token("nisa.engine.tensor"))
-        block.do("tensor_copy", dst=dst, src=turned, engine=Token("nisa.engine.vector"))
+        block.do("nc_transpose", dst=turned, data=data, engine=TENSOR)
+        block.do("tensor_copy", dst=dst, src=turned, engine=VECTOR)
 
     def _broadcast(self, term: Term) -> View:
         """A column of rows, laid along the free axis and repeated on every key partition."""
         block = self.blocks[term.stage]
-        column = self.value(term, Layout.ROWS, term.stage)
+        column = self.column(term, Layout.ROWS, term.stage)
         name = self.algebra.stem(term)
         diagonal = block.tile(f"{name}_diagonal_sb", (self.rows, self.rows), F32)
         block.do(
@@ -279,7 +305,7 @@ class Selector:
             accumulate=False,
         )
         view = block.tile(f"{name}_T_sb", (keys, self.rows), F32)
-        block.do("tensor_copy", dst=view, src=spread, engine=Token("nisa.engine.vector"))
+        block.do("tensor_copy", dst=view, src=spread, engine=VECTOR)
         self.hold(term, view, Layout.KEYS)
         return view
 
@@ -287,9 +313,9 @@ class Selector:
         """Write a vector along the key axis into `dst` with keys on partitions."""
         if not self.key_major(term):
             self.transpose(term, Layout.ROWS, dst)
-        elif isinstance(term, Leaf):
-            self.sources[term].load(self.blocks[Stage.INPUTS], dst, Layout.KEYS)
-            self.hold(term, dst, Layout.KEYS)
+        elif isinstance(term, Leaf) or (term, Layout.KEYS) in self.held:
+            copy = self._access(term, Layout.KEYS, term.stage)
+            self.blocks[term.stage].do("tensor_copy", dst=dst, src=copy, engine=VECTOR)
         else:
             self.into(term, dst, Layout.KEYS)
             self.hold(term, dst, Layout.KEYS)
@@ -381,7 +407,7 @@ class Selector:
                 is_moving_onezero=True,
                 accumulate=False,
             )
-            block.do("tensor_copy", dst=dst, src=total, engine=Token("nisa.engine.vector"))
+            block.do("tensor_copy", dst=dst, src=total, engine=VECTOR)
             return
         data = self._access(arg, Layout.ROWS, at)
         block.do("tensor_reduce", dst=dst, op=Token(FOLDS[name]), data=data, axis=number(1))
@@ -416,7 +442,7 @@ class Selector:
             if rest.name == "add" and self.is_tile(b, layout) > self.is_tile(a, layout):
                 a, b = b, a
             if rest.name == "add" and not self.is_tile(b, layout):
-                rest, extra["bias"] = a, self._column(b, layout, at)
+                rest, extra["bias"] = a, self.column(b, layout, at)
             elif isinstance(b, Known):
                 rest, extra["bias"] = a, -b.value
         if self._absorbs(rest, at) and isinstance(rest, Product):
@@ -425,7 +451,7 @@ class Selector:
             if len(tiles) <= 1:
                 data = tiles[0] if tiles else columns.pop(0)
                 scale = self.algebra.product(self.algebra.known(rest.coefficient), *columns)
-                extra = {"scale": self._column(scale, layout, at), **extra}
+                extra = {"scale": self.column(scale, layout, at), **extra}
                 rest = data
         return self._access(rest, layout, at), extra
 
@@ -544,14 +570,15 @@ class Selector:
     def _operand(
         self, data: Access, term: Term, layout: Layout, at: Stage, dst: Access
     ) -> Access | Number:
+        if not self.is_tile(term, layout):
+            return self.column(term, layout, at)
         view = self.value(term, layout, at)
-        if isinstance(view, Number) or not self.is_tile(term, layout):
-            return view
+        assert not isinstance(view, Number)
         if view.tile.space is Space.PSUM and data.tile.space is Space.PSUM:
             # Two PSUM operands are illegal: bring one over.
             block = self.blocks[at]
             copy = self._at(self._new(term, layout, F32), at, layout)
-            block.do("tensor_copy", dst=copy, src=view, engine=Token("nisa.engine.scalar"))
+            block.do("tensor_copy", dst=copy, src=view, engine=SCALAR)
             return copy
         return view
 

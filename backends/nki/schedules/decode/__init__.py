@@ -1,0 +1,25 @@
+"""One token per call: the decode schedule.
+
+Rows (batch and heads) lie on partitions for everything that is a vector, up to 128 at once, so that
+a norm, a gate or an epilogue is one instruction for all of them. The state of a head is a [K, V]
+block with K on partitions. Per head, and nanoseconds of its engine at K = V = 128 on trn2:
+
+    read    S^T [a | q]            TensorE 113   the state is stationary, raw columns move, fp32
+    spread  delta on K partitions  TensorE 113   a 0/1 stationary picks the head's row of delta
+    decay   D * S                  ScalarE 182   a scale per partition: scalar and K-vector decay
+    update  k delta + D * S        VectorE 227   one scalar_tensor_tensor
+
+Moving the state through HBM takes 356 ns, so that is the limit for many heads; the rest of the work
+per tile of rows is spread over its heads. Both reads see the old state: one pass over it serves the
+delta and the output. Norms, scales and a scalar decay are row factors applied to the results of 32
+heads at once (`select.delta`).
+
+Program order is the pipeline: while the states of one group of 32 heads are updated, TensorE reads
+those of the next (two heads per update), whose deltas are formed half-way; states are fetched two
+groups ahead, and a new tile of rows is prepared inside the last group of the one before. ScalarE
+needs no function but exp and copies, so its table is loaded once.
+"""
+
+from backends.nki.schedules.decode.pipeline import decode_program
+
+__all__ = ["decode_program"]

@@ -1,0 +1,288 @@
+"""The phases of a decode step as blocks of statements, in the order a tile of rows meets them.
+
+Each phase becomes one function of the emitted module. What a phase computes follows from the terms
+it asks the selector for: terms of the inputs land in the block that is current for their stage.
+"""
+
+from __future__ import annotations
+
+from attrs import define, field
+
+from backends.nki.contract import Contract
+from backends.nki.program.build import Block, Names, every, part, repeated
+from backends.nki.program.nodes import F32, Operand, Pattern, Space, Tile, Token, View
+from backends.nki.program.numbers import ONE, Name, Number, smallest
+from backends.nki.schedules.decode.step import Step
+from backends.nki.select.constants import Constants
+from backends.nki.select.inputs import RowWindow, rows_of, state_blocks
+from backends.nki.select.selector import SCALAR, TENSOR, Layout, Selector
+from backends.nki.select.terms import Known, Stage, Term
+from gdsl.ir.kernel import Output
+
+LOAD, STORE = 8, 4
+"""Heads per state transfer: loads of 4 KiB per partition, early stores."""
+
+PHASES = {
+    "load_vectors": "Bring in the vectors of a tile of rows, one row per partition.",
+    "transpose_keys": "Put the vectors along K on K partitions, those of one head side by side.",
+    "row_factors": "Norms, gates and decays of the rows: what the deltas and updates need.",
+    "output_factors": "What the outputs of the rows need from the inputs alone.",
+    "load_states": "Bring in the states of a group, one head after the other along the free axis.",
+    "read_head": "Multiply one old state with its key and query: both reads in one pass.",
+    "group_deltas": "Put the reads of a group back onto rows, and form what each head adds.",
+    "update_head": "Decay one state and add key (x) delta.",
+    "group_outputs": "Outputs of the rule for a group, from the reads and the deltas.",
+    "finish_rows": "Finish the outputs of a tile of rows and send them to HBM.",
+    "store_states": "Send a few new states to HBM.",
+}
+"""Functions of the emitted module, in the order a row meets them."""
+
+
+@define
+class Phases:
+    """A block of statements for each phase; `write` fills them."""
+
+    step: Step
+    contract: Contract
+    window: RowWindow
+    names: Names
+    lane: Number
+    """First partition of the group among the rows of its tile."""
+    heads: Number
+    """Heads of the group."""
+    head: Number
+    """The head at hand, counted from the first of the group."""
+    blocks: dict[str, Block] = field(init=False)
+    constants: Constants = field(init=False)
+    selector: Selector = field(init=False)
+    state: View = field(init=False)
+    """States of a group, [K, heads * V]."""
+    raw: View = field(init=False)
+    """Reads of a group, [V, heads * reads]."""
+    new: View = field(init=False)
+    """A few new states, [K, count * V]."""
+    keys: View = field(init=False)
+    """Vectors along K of a tile of rows, [K, rows * vectors]."""
+
+    def __attrs_post_init__(self) -> None:
+        origin = self.step.run.span
+        self.blocks = {name: Block(self.names, origin=origin) for name in PHASES}
+        self.constants = Constants(Block(self.names), Block(self.names))
+        K, V = self.sizes
+        self.selector = Selector(
+            algebra=self.step.algebra,
+            sizes={self.step.delta.key_axis: K, self.step.delta.value_axis: V},
+            key_axis=self.step.delta.key_axis,
+            rows=self.window.count,
+            sources=self.step.sources,
+            constants=self.constants,
+            loads=self.blocks["load_vectors"],
+            blocks={},
+            group=(self.lane, self.heads),
+        )
+        self.selector.count_uses(self.step.roots)
+
+    @property
+    def sizes(self) -> tuple[Number, Number]:
+        """K and V."""
+        return Name(self.step.delta.key_axis), Name(self.step.delta.value_axis)
+
+    def write(self) -> None:
+        """Fill every block."""
+        self._load_states()
+        self._transpose_keys()
+        self._read_head()
+        deltas = self._group_deltas()
+        self._update_head(deltas)
+        self._store_states()
+        self._group_outputs()
+        self._finish_rows()
+
+    def _ask(self, inputs: str, reads: str | None = None, after: str | None = None) -> None:
+        """Name the phases in which terms are computed from now on."""
+        self.selector.blocks = {
+            Stage.INPUTS: self.blocks[inputs],
+            Stage.READS: self.blocks[reads or inputs],
+            Stage.OUTPUTS: self.blocks[after or inputs],
+        }
+
+    # ---- states in and out
+
+    def _load_states(self) -> None:
+        (K, V), block = self.sizes, self.blocks["load_states"]
+        self.state = block.tile("state_sb", (K, self.heads * V), F32)
+        with block.loop("start", 0, self.heads, LOAD) as (body, start):
+            count = body.let_named("count", smallest(LOAD, self.heads - start))
+            body.do(
+                "dma_copy",
+                dst=part(self.state, None, (start * V, count * V)),
+                src=self._in_hbm(self.step.state.argument, Name("row") + start, count),
+            )
+
+    def _store_states(self) -> None:
+        (K, V), block = self.sizes, self.blocks["store_states"]
+        count = Name("count")
+        self.new = View(Tile("new_sb", (K, count * V), F32, Space.SBUF), (K, count * V))
+        for output in self.step.states:
+            block.do(
+                "dma_copy",
+                dst=self._in_hbm(output.name, Name("row"), count),
+                src=self.new,
+            )
+
+    def _in_hbm(self, tensor: str, row: Number, count: Number) -> Pattern:
+        """The [K, count, V] states of `count` rows from `row` on."""
+        step = self.step
+        tile = self.contract.tensors[tensor]
+        return state_blocks(tile, step.state.dims, self.window.axes, (row, count), step.delta)
+
+    # ---- keys
+
+    def _transpose_keys(self) -> None:
+        block, columns = self.blocks["transpose_keys"], self.step.columns
+        self._ask("transpose_keys")
+        rows = self.window.count
+        names = dict.fromkeys(self.step.algebra.principal(column) for column in columns)
+        shape = (self.sizes[0], len(columns) * rows)
+        self.keys = block.tile(f"{'_'.join(names)}_T_sb", shape, F32)
+        for i, column in enumerate(columns):
+            self.selector.keys_into(column, every(self.keys, i, len(columns), rows))
+
+    def _key_columns(self, row: Number, first: int, count: int) -> View:
+        """Vectors first, first + 1, ... of one row."""
+        width = len(self.step.columns)
+        return part(self.keys, None, (width * row + first, count))
+
+    # ---- reads and deltas
+
+    def _read_head(self) -> None:
+        V, block, count = self.sizes[1], self.blocks["read_head"], len(self.step.terms.reads)
+        shape = (V, count * self.heads)
+        self.raw = View(Tile("raw_psum", shape, F32, Space.PSUM), shape)
+        block.do(
+            "nc_matmul",
+            dst=part(self.raw, None, (count * self.head, count)),
+            stationary=part(self.state, None, (self.head * V, V)),
+            moving=self._key_columns(self.lane + self.head, 0, count),
+            accumulate=False,
+        )
+
+    def _group_deltas(self) -> list[View]:
+        V, block, step = self.sizes[1], self.blocks["group_deltas"], self.step
+        rows, lane, heads = self.window.count, self.lane, self.heads
+        count = len(step.terms.reads)
+        reads = self.blocks["transpose_keys"].tile("reads_T_sb", (V, count * rows), F32)
+        block.do(
+            "tensor_copy",
+            dst=part(reads, None, (count * lane, count * heads)),
+            src=self.raw,
+            engine=SCALAR,
+        )
+        for i, leaf in enumerate(step.terms.read_results):
+            # Transposing from row 0 on puts the group's heads on the partitions of their rows.
+            turned = block.tile(f"{step.algebra.stem(leaf)}_psum", (rows, V), F32, Space.PSUM)
+            block.do(
+                "nc_transpose",
+                dst=part(turned, (0, lane + heads), None),
+                data=every(reads, i, count, lane + heads),
+                engine=TENSOR,
+            )
+            self.selector.hold(leaf, turned)
+        self._ask("row_factors", reads="group_deltas")
+        updates = step.terms.updates
+        names = [f"delta_{step.algebra.principal(u.key)}" for u in updates]
+        if len(updates) == 1:
+            names = ["delta"]
+        return [self._delta(u.delta, name) for u, name in zip(updates, names, strict=True)]
+
+    def _delta(self, term: Term, name: str) -> View:
+        """Compute a delta of the group into a tile that holds all groups of the rows."""
+        shape = (self.window.count, self.sizes[1])
+        view = self.blocks["transpose_keys"].tile(f"{name}_sb", shape, F32)
+        self.selector.into_held(term, view)
+        return view
+
+    # ---- update
+
+    def _update_head(self, deltas: list[View]) -> None:
+        (K, V), block, step = self.sizes, self.blocks["update_head"], self.step
+        row = self.lane + self.head
+        current = self._decayed(part(self.state, None, (self.head * V, V)), row)
+        new = View(Tile("new_sb", (K, STORE * V), F32, Space.SBUF), (K, STORE * V))
+        target = part(new, None, (self.head % STORE * V, V))
+        for update, delta in zip(step.terms.updates, deltas, strict=True):
+            spread = block.tile("delta_psum", (K, V), F32, Space.PSUM)
+            block.do(
+                "nc_matmul",
+                dst=spread,
+                stationary=repeated(self.constants.identity(), row, self.lane + self.heads, K),
+                moving=part(delta, (0, self.lane + self.heads), None),
+                is_stationary_onezero=True,
+                accumulate=False,
+            )
+            block.do(
+                "scalar_tensor_tensor",
+                dst=target,
+                data=spread,
+                op0=Token("nl.multiply"),
+                operand0=self._key_columns(row, step.columns.index(update.key), 1),
+                op1=Token("nl.add"),
+                operand1=current,
+            )
+            current = target
+        if not step.terms.updates:
+            block.do("tensor_copy", dst=target, src=current)
+
+    def _decayed(self, old: View, row: Number) -> View:
+        decay, block = self.step.terms.decay, self.blocks["update_head"]
+        if decay is None:
+            return old
+        scale: Operand
+        if isinstance(decay, Known):
+            scale = decay.value
+        else:
+            self._ask("row_factors")
+            if decay.wide is None:
+                # The deltas use it as a row factor anyway.
+                self.selector.value(decay, Layout.ROWS, Stage.INPUTS)
+            by_key = self.selector.value(decay, Layout.KEYS, Stage.INPUTS)
+            assert isinstance(by_key, View)
+            varies = self.selector.is_tile(decay, Layout.KEYS)
+            scale = part(by_key, None, (row, 1)) if varies else by_key
+        decayed = block.tile("decayed_sb", old.shape, F32)
+        block.do("activation", dst=decayed, op=Token("nl.copy"), data=old, scale=scale)
+        return decayed
+
+    # ---- outputs
+
+    def _group_outputs(self) -> None:
+        self._ask("output_factors", reads="group_outputs")
+        for leaf, value in self.step.results:
+            only = [output for output, term in self.step.values if term == leaf]
+            alone = bool(only) and self.selector.uses[leaf] <= 1
+            element = self.contract.element(only[0].name, only[0].dtype) if alone else F32
+            shape = (self.window.count, self.sizes[1])
+            view = self.blocks["output_factors"].tile(f"{leaf.name}_sb", shape, element)
+            self.selector.into_held(value, view)
+            self.selector.hold(leaf, view)
+
+    def _finish_rows(self) -> None:
+        block = self.blocks["finish_rows"]
+        self._ask("output_factors", reads="group_outputs", after="finish_rows")
+        for output, value in self.step.values:
+            block.origin = output.span
+            source = self._output_tile(output, value)
+            tensor = self.contract.tensors[output.name]
+            view = rows_of(tensor, output.dims, self.window, value.wide)
+            block.do("dma_copy", dst=view, src=source)
+
+    def _output_tile(self, output: Output, value: Term) -> View:
+        element = self.contract.element(output.name, output.dtype)
+        held = self.selector.held.get((value, Layout.ROWS))
+        if isinstance(held, View) and held.tile.element == element:
+            return held
+        width = ONE if value.wide is None else Name(value.wide)
+        block = self.selector.blocks[value.stage]
+        view = block.tile(f"{output.name}_sb", (self.window.count, width), element)
+        self.selector.into(value, view)
+        return view

@@ -1,0 +1,289 @@
+"""The entry of an emitted decode kernel: the phases in software-pipelined program order.
+
+While group i is updated, group i + 1 is read and group i + 2 is on its way from HBM.
+"""
+
+from __future__ import annotations
+
+from attrs import define
+
+from backends.nki.contract import Contract
+from backends.nki.program.build import Block, Names, compare
+from backends.nki.program.nodes import (
+    F32,
+    Allocate,
+    Constant,
+    Function,
+    Program,
+    Space,
+    Tile,
+)
+from backends.nki.program.numbers import (
+    ZERO,
+    Choice,
+    Literal,
+    Name,
+    Number,
+    Query,
+    binary,
+    product,
+    smallest,
+)
+from backends.nki.program.outline import Pack, defined, outline, used
+from backends.nki.schedules.decode.phases import PHASES, STORE, Phases
+from backends.nki.schedules.decode.step import only_run, row_axes, step_of
+from backends.nki.select.inputs import RowWindow
+from gdsl.algorithm.plan import Plan
+
+ROWS, GROUP = Name("ROWS"), Name("GROUP")
+CONSTANTS = (
+    Constant("ROWS", Literal(128), "rows whose vectors share an instruction: all partitions"),
+    Constant(
+        "GROUP", Literal(32), "heads in flight; slices of partitions start at multiples of 32"
+    ),
+)
+PACKS = {
+    "load_vectors": "vectors",
+    "transpose_keys": "keys",
+    "row_factors": "factors",
+    "output_factors": "output_terms",
+    "group_deltas": "reads",
+}
+"""What the phases that feed others return, as one tuple each."""
+READS_PER_UPDATE = 2
+DELTAS_AT, FACTORS_AT, OUTPUT_FACTORS_AT = 17, 2, 16
+"""Heads of the group being updated after which phases of the next group or tile run."""
+OUTPUTS_AT, FINISH_AT = 1, 2
+"""Heads after which the group's own outputs are formed, and the tile is finished."""
+
+
+def decode_program(plan: Plan) -> Program:
+    """Return the tile program of a plan in decode form. Raises CompileError where it has none."""
+    kernel = plan.kernel.kernel
+    contract = Contract(kernel)
+    parameters = contract.parameters()
+    _, delta, state = only_run(plan)
+    names = Names({p.name for p in parameters} | {c.name for c in CONSTANTS} | _RESERVED)
+    main = Block(names)
+    main.banner("Sizes and contract")
+    contract.write_sizes(main)
+    contract.write_checks(main, ((delta.key_axis, 128), (delta.value_axis, 128)))
+    contract.write_outputs(main)
+    axes = row_axes(state, delta)
+    first, last = _rows_of_this_core(main, axes)
+    window = RowWindow(axes, Name("row"), Name("rows"))
+    phases = Phases(
+        step=step_of(plan, contract, window),
+        contract=contract,
+        window=window,
+        names=names,
+        lane=Name("lane"),
+        heads=Name("heads"),
+        head=Name("head"),
+    )
+    phases.write()
+    functions, packs = _functions(phases, main)
+    main.banner("Constants")
+    main.extend(phases.constants.block)
+    _Pipeline(phases, functions, packs, first, last).write(main)
+    return Program(
+        entry=kernel.name,
+        parameters=parameters,
+        constants=CONSTANTS,
+        functions=(*window.helpers.values(), *functions.values()),
+        body=tuple(main.statements),
+        returns=kernel.call.returns,
+    )
+
+
+_RESERVED = {"row", "rows", "lane", "heads", "head", "count", "raw_psum", "new_sb", "group"}
+
+
+def _rows_of_this_core(block: Block, axes: tuple[str, ...]) -> tuple[Number, Number]:
+    """[first, last): contiguous shares, the remainder on the last core."""
+    block.banner("Rows of this core")
+    total = block.let("total", product(tuple(Name(axis) for axis in axes)))
+    cores = block.let_named("cores", Query("nl.num_programs(0)"))
+    core = block.let_named("core", Query("nl.program_id(0)"))
+    share = block.let("share", total // cores)
+    first = block.let("first", core * share)
+    end = Choice(compare("==", core, cores - 1), total, first + share)
+    return first, block.let("last", end)
+
+
+def _functions(phases: Phases, main: Block) -> tuple[dict[str, Function], dict[str, Pack]]:
+    """The phases as functions, and the tuples they return; a phase with nothing to do is none."""
+    blocks = {n: tuple(b.statements) for n, b in phases.blocks.items() if b.statements}
+    needed = {
+        name: {n for other in blocks if other != name for n in used(blocks[other])}
+        for name in blocks
+    }
+    returns: dict[str, tuple[str, ...]] = {
+        name: tuple(n for n in defined(statements) if n in needed[name])
+        for name, statements in blocks.items()
+    }
+    packs = {
+        name: Pack(pack if len(returns[name]) > 1 else returns[name][0], returns[name])
+        for name, pack in PACKS.items()
+        if returns.get(name)
+    }
+    module = {constant.name for constant in CONSTANTS}
+    functions = {
+        name: outline(
+            name,
+            PHASES[name],
+            statements,
+            returns=returns[name],
+            packs=packs.values(),
+            known=module,
+        )
+        for name, statements in blocks.items()
+    }
+    return functions, packs
+
+
+@define
+class _Pipeline:
+    """Writes the calls of the phases."""
+
+    phases: Phases
+    functions: dict[str, Function]
+    packs: dict[str, Pack]
+    first: Number
+    last: Number
+
+    def write(self, main: Block) -> None:
+        """Add the pipeline to the entry."""
+        main.banner("Fill: the first tile of rows, the first two groups of states")
+        with main.when(compare("<", self.first, self.last)) as block:
+            self._fill(block)
+        main.banner("Groups: update one, read the next, fetch the one after")
+        with main.loop("group", self.first, self.last, GROUP) as (body, group):
+            self._tick(body, group)
+
+    def _fill(self, block: Block) -> None:
+        left = self.last - self.first
+        rows = block.let_named("rows", smallest(ROWS, left))
+        heads = block.let_named("heads", smallest(GROUP, left))
+        at = {"row": self.first, "rows": rows, "lane": ZERO, "heads": heads}
+        self._call(block, "load_vectors", at)
+        self._call(block, "load_states", at)
+        block.extend(self.phases.constants.loads)
+        with block.when(compare("<", self.first + GROUP, self.last)) as more:
+            second = {"row": self.first + GROUP, "heads": smallest(GROUP, left - GROUP)}
+            self._call(more, "load_states", second, result="next_state_sb")
+        self._call(block, "transpose_keys", at)
+        self._call(block, "row_factors", at)
+        self._reads(block, heads, "raw_psum")
+        with block.loop("head", 0, heads) as (body, head):
+            self._call(body, "read_head", {**at, "head": head})
+        self._call(block, "group_deltas", at)
+        self._call(block, "output_factors", at)
+
+    def _tick(self, body: Block, group: Number) -> None:
+        last = self.last
+        lane = body.let_named("lane", (group - self.first) % ROWS)
+        rows = body.let_named("rows", smallest(ROWS, last - group + lane))
+        heads = body.let_named("heads", smallest(GROUP, last - group))
+        body.comment("The next group; it has no heads after the last one.")
+        next_heads = body.let_named("next_heads", smallest(GROUP, last - group - GROUP))
+        next_lane = body.let_named("next_lane", (lane + GROUP) % ROWS)
+        now = {"row": group - lane, "rows": rows, "lane": lane, "heads": heads}
+        ahead = {"lane": next_lane, "heads": next_heads, "rows": Name("next_rows")}
+        ahead |= {name: Name(f"next_{name}") for name in self._moving()}
+        later = group + 2 * GROUP
+        with body.when(compare("<", later, last)) as fetch:
+            with fetch.when(compare("==", next_lane + GROUP, ROWS)) as new_rows:
+                window = {"row": later, "rows": smallest(ROWS, last - later)}
+                self._call(new_rows, "load_vectors", window)
+            states = {"row": later, "heads": smallest(GROUP, last - later)}
+            self._call(fetch, "load_states", states, result="later_state_sb")
+        body.rebind(tuple(f"next_{n}" for n in self._prepared()), self._prepared())
+        body.let_named("next_rows", rows)
+        with body.when(compare(">", next_heads, 0)) as reading:
+            self._reads(reading, next_heads, "next_raw_psum")
+            with reading.when(compare("==", next_lane, 0)) as new_rows:
+                new_rows.let_named("next_rows", smallest(ROWS, last - group - GROUP))
+                self._call(new_rows, "transpose_keys", ahead, prefix="next_")
+        with body.loop("start", 0, heads, STORE) as (chunk, start):
+            self._chunk(chunk, start, now, ahead)
+            self._call(chunk, "store_states", {"row": group + start, "count": Name("count")})
+        with body.when(compare(">", next_heads, 0)) as shift:
+            moving = (*self._moving(),)
+            shift.rebind(moving, tuple(f"next_{name}" for name in moving))
+            with shift.when(compare("<", later, last)) as more:
+                more.rebind(("next_state_sb",), ("later_state_sb",))
+
+    def _chunk(
+        self, chunk: Block, start: Number, now: dict[str, Number], ahead: dict[str, Number]
+    ) -> None:
+        """Heads whose new states leave together."""
+        K, V = self.phases.sizes
+        heads, next_heads = now["heads"], ahead["heads"]
+        count = chunk.let_named("count", smallest(STORE, heads - start))
+        new = Tile("new_sb", (K, count * V), F32, Space.SBUF)
+        chunk.statements.append(Allocate(new))
+        with chunk.loop("head", start, start + count) as (body, head):
+            now = {**now, "head": head}
+            self._call(body, "update_head", now)
+            reads = READS_PER_UPDATE * head
+            most = smallest(reads + READS_PER_UPDATE, next_heads)
+            with body.loop("other", reads, most) as (each, other):
+                self._call(each, "read_head", {**ahead, "head": other})
+            with body.when(_at(head, OUTPUTS_AT, heads)) as outputs:
+                self._call(outputs, "group_outputs", now)
+            done = compare("==", now["lane"] + heads, now["rows"])
+            with body.when(binary("and", done, _at(head, FINISH_AT, heads))) as finish:
+                self._call(finish, "finish_rows", now)
+            new_rows = binary("and", compare(">", next_heads, 0), compare("==", ahead["lane"], 0))
+            for place, phase in (
+                (FACTORS_AT, "row_factors"),
+                (OUTPUT_FACTORS_AT, "output_factors"),
+            ):
+                with body.when(binary("and", new_rows, compare("==", head, place))) as prepare:
+                    self._call(prepare, phase, ahead, prefix="next_")
+            reading = binary("and", compare(">", next_heads, 0), compare("==", head, DELTAS_AT))
+            with body.when(reading) as deltas:
+                self._call(deltas, "group_deltas", ahead, prefix="next_")
+
+    # ---- calls
+
+    def _reads(self, block: Block, heads: Number, name: str) -> None:
+        """Allocate the reads of a group."""
+        count = len(self.phases.step.terms.reads)
+        shape = (self.phases.sizes[1], count * heads)
+        block.statements.append(Allocate(Tile(name, shape, F32, Space.PSUM)))
+
+    def _call(
+        self,
+        block: Block,
+        phase: str,
+        names: dict[str, Number],
+        *,
+        prefix: str = "",
+        result: str | None = None,
+    ) -> None:
+        """Call a phase, if it has anything to do; parameters not in `names` go by their name."""
+        function = self.functions.get(phase)
+        if function is None:
+            return
+        if result is None and function.returns:
+            pack = self.packs.get(phase)
+            result = prefix + (pack.name if pack else function.returns[0])
+        arguments = (names.get(p, Name(p)) for p in function.parameters)
+        block.call(function.name, *arguments, result=result)
+
+    def _prepared(self) -> tuple[str, ...]:
+        """What holds the tiles of the rows at hand."""
+        phases = ("transpose_keys", "row_factors", "output_factors")
+        return tuple(self.packs[p].name for p in phases if p in self.packs)
+
+    def _moving(self) -> tuple[str, ...]:
+        """What belongs to one group and is taken over from the next one when its turn comes."""
+        reads = (self.packs["group_deltas"].name,) if "group_deltas" in self.packs else ()
+        return ("state_sb", "raw_psum", *reads, *self._prepared())
+
+
+def _at(head: Number, place: int, heads: Number) -> Number:
+    """Whether a phase that belongs after head `place` runs now; groups may be smaller."""
+    return compare("==", head, smallest(place, heads - 1))
