@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from public_report import OutOfTime, Row, relative_error, time_limit
 
 from backends.isa.dtypes import DTYPES, find_dtype
 from backends.isa.targets import find_target
@@ -29,6 +28,7 @@ from backends.simulator.jit import Kernel
 from backends.simulator.modules import simulated_modules
 from backends.simulator.options import SimOptions
 from backends.simulator.run import SimResult, run_kernel
+from examples.bench.public_kernels.report import OutOfTime, Row, relative_error, time_limit
 from gdsl.source import Source
 
 _STUBBED = ("boto3", "botocore", "fabric2", "plotext", "pytest_html", "aws_embedded_metrics",
@@ -216,14 +216,16 @@ class _Plugin:
     @pytest.fixture
     def collector(self) -> Any:
         """A collector of metrics that keeps nothing."""
-        from test.utils.metrics_collector import NoopMetricsCollector
+        from test.utils.metrics_collector import (  # type: ignore[import-not-found]
+            NoopMetricsCollector,
+        )
 
         return NoopMetricsCollector()
 
     @pytest.fixture
     def platform_target(self) -> Any:
         """The target of tests that take one."""
-        from test.utils.common_dataclasses import Platforms
+        from test.utils.common_dataclasses import Platforms  # type: ignore[import-not-found]
 
         return Platforms.TRN2
 
@@ -240,7 +242,8 @@ def run_library(
     _install(checkout, "trn2")
     rows: list[Row] = []
     options = ["-q", "--noconftest", "-p", "no:cacheprovider", "-o", "addopts=", "--no-header",
-               "--tb=line", "--continue-on-collection-errors", "-W", "ignore", "--import-mode=importlib",
+               "--tb=line", "--continue-on-collection-errors", "-W", "ignore",
+               "--import-mode=importlib",
                "--rootdir", str(checkout), str(checkout / "test" / "integration")]  # fmt: skip
     if not everything:
         options += ["-m", "fast"]

@@ -1,10 +1,10 @@
-"""Run public NKI kernels, unmodified, in the simulator and compare them with their own references.
+"""Run public NKI kernels, unmodified, in the simulator and compare them with their references.
 
-    python examples/bench/public_kernels.py FOLDER [-k EXPRESSION] [--all] [--cases N] [--seconds N] [--json OUT]
+    python -m examples.bench.public_kernels FOLDER [-k WORDS] [--all] [--cases N] [--json OUT]
 
 FOLDER holds checkouts of public repositories, none of which are part of this project:
 `nki-library` runs through its own tests (their inputs, shapes, tolerances and references; the
-device behind them is replaced by the simulator), other sources through `public_cases.py`.
+device behind them is replaced by the simulator), other sources through `cases.py`.
 Prints one row per test: outcome, error over tolerance, instructions, seconds.
 """
 
@@ -17,15 +17,14 @@ from pathlib import Path
 
 import attrs
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parent)]
-
-from public_cases import run_cases
-from public_library import run_library
-from public_report import Row, summary, table
+from examples.bench.public_kernels.case import run_cases
+from examples.bench.public_kernels.cases import CASES
+from examples.bench.public_kernels.library import run_library
+from examples.bench.public_kernels.report import Row, summary, table
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("folder", type=Path, help="directory with checkouts of public kernels")
     parser.add_argument("-k", dest="expression", default="", help="pytest expression of names")
     parser.add_argument("--all", action="store_true", help="also tests not marked fast")
@@ -47,7 +46,7 @@ def main() -> int:
             cases=chosen.cases,
             seconds=chosen.seconds,
         )
-    rows += run_cases(chosen.folder, chosen.expression, chosen.seconds)
+    rows += run_cases(CASES, chosen.folder, chosen.expression, chosen.seconds)
     print(table(rows))
     print(summary(rows))
     if chosen.json is not None:

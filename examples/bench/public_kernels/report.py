@@ -52,9 +52,7 @@ def time_limit(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGALRM, previous)
 
 
-def relative_error(
-    value: NDArray[Any], reference: NDArray[Any], rtol: float, atol: float
-) -> float:
+def relative_error(value: NDArray[Any], reference: NDArray[Any], rtol: float, atol: float) -> float:
     """Return max|value - reference| / (atol + rtol max|reference|), the vendor's comparison.
 
     Infinite when shapes differ or one side is not finite where the other is.

@@ -1,0 +1,1 @@
+"""Public NKI kernels as a test of the simulator: see `__main__.py`."""
