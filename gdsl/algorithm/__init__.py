@@ -19,8 +19,9 @@ DPLR and RWKV-7) it is simpler to solve for what is written, w = u - rho r:
     S <- exp(G_C) S + (k exp(G_C - G))^T w
 
 All of it but w, O and S of a chunk is independent of the carried state and parallel over chunks.
-Sub-steps are consecutive tokens whose decay belongs to the first of them. If u = rho v with
-rho >= 0, sqrt(rho) moves into e, k and v and rho becomes 1 (`erasure`): exact, and one pass less.
+Sub-steps are consecutive tokens whose decay belongs to the first of them. If u = rho v, rho moves
+into the key: with w = rho w' the key is rho k, the value v, and rho becomes 1 (`erasure`). That is
+exact, saves two passes, and leaves e and v as they came, to be shared by heads with one key.
 
 **Decay.** Exponents are sums of the g between two tokens, never differences of prefix sums
 (`segments`), and are masked before the exp. A scalar decay multiplies the [C, C] scores. A decay

@@ -157,12 +157,11 @@ class ErrorBound(Node):
 class ChunkPlan(Node):
     """The chunked algorithm of one run.
 
-    `segments` None: no decay. `key`/`value` None: pure erase. `absorbed` is the factor sqrt(ratio)
-    that was moved into read, key and value (None: nothing was absorbed); read, key and value here
-    already contain it. `operands`: dtype of the matmul operands, None for that of the inputs;
-    everything else, and every accumulation, is f32. With checkpoints (`Run.every`) a chunk ends at
-    every checkpoint. `substeps` names the axis whose steps are laid out as consecutive tokens: the
-    decay belongs to step 0, only the last step emits.
+    `segments` None: no decay. `key`/`value` None: pure erase. `absorbed` is the erase ratio that
+    was moved into the key (None: nothing was); `key` already contains it. `operands`: dtype of the
+    matmul operands, None for that of the inputs; everything else, and every accumulation, is f32.
+    With checkpoints (`Run.every`) a chunk ends at every checkpoint. `substeps` names the axis whose
+    steps are laid out as consecutive tokens: the decay belongs to step 0, only the last step emits.
     """
 
     chunk: int

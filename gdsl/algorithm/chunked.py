@@ -71,11 +71,11 @@ def plan_chunks(
     if isinstance(segments, Unsafe) or isinstance(inverse, Unsafe):
         return Refused(unsafe, asked=True)
     chunk = int(settings["chunk"].value)
-    root: Expr | None = None
-    if erased and erased.ratio is not None and ratio.lo >= 0:
+    absorbed_ratio: Expr | None = None
+    if erased and erased.ratio is not None:
         moved = absorbed(form, erased.ratio, builder)
         if moved is not None:
-            (form, root), erased = moved, Parallel(None)
+            absorbed_ratio, form, erased = erased.ratio, moved, Parallel(None)
     alternatives = tuple(inverse_named(name, chunk, widest) for name in NAMES)
     return ChunkPlan(
         chunk=chunk,
@@ -86,11 +86,11 @@ def plan_chunks(
         key=form.write.key if form.write else None,
         value=form.write.value if form.write else None,
         emits=tuple(_emit(emit, form, erased) for emit in form.emits),
-        absorbed=root,
+        absorbed=absorbed_ratio,
         operands=operands,
         substeps=form.substeps,
         error=ErrorBound(inverse[1].error if inverse else 0.0, _decay_error(segments, chunk)),
-        why=chunk_why(domain, product, segments, inverse, root, widest),
+        why=chunk_why(domain, product, segments, inverse, absorbed_ratio, widest),
         span=run.span,
     )
 

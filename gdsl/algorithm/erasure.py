@@ -46,23 +46,17 @@ def quotient(product: Expr, divisor: Expr, builder: Builder) -> Expr | None:
     return builder.negate(result) if negative != divisor_negative else result
 
 
-def absorbed(form: Delta, ratio: Expr, builder: Builder) -> tuple[Delta, Expr] | None:
-    """Return the form with sqrt(ratio) moved into read, key and value, and that factor.
+def absorbed(form: Delta, ratio: Expr, builder: Builder) -> Delta | None:
+    """Return the form with the ratio moved into the write key, None where that is not exact.
 
-    With w = sqrt(ratio) w', the system for w' has read sqrt(ratio), key sqrt(ratio) and ratio 1:
-    exact for ratio >= 0. None when the written value does not contain the ratio.
+    What is written is ratio k (x) (v - r): with w' = v - r solved for instead of ratio w', the key
+    is ratio k, the value v and the erase vector the key. Read and value stay as they are, so heads
+    that share a key share k k^T as well, and no sign of the ratio matters.
     """
-    if form.read is None or form.write is None:
+    if form.write is None:
         return None
     value = quotient(form.write.value, ratio, builder)
     if value is None:
         return None
-    root = builder.apply("sqrt", ratio, span=ratio.span)
-
-    def times_root(expr: Expr) -> Expr:
-        return builder.product((expr, root), expr.span)
-
-    key = times_root(form.write.key)
-    write = RankOne(key, times_root(value), span=form.write.span)
-    read = evolve(form.read, vector=times_root(form.read.vector))
-    return evolve(form, read=read, write=write, erase=key), root
+    key = builder.product((form.write.key, ratio), form.write.key.span)
+    return evolve(form, write=RankOne(key, value, span=form.write.span), erase=key)

@@ -26,7 +26,7 @@ def chunk_why(
     product: float,
     segments: Segments | None,
     inverse: tuple[Inverse, SafeInverse] | None,
-    root: Expr | None,
+    absorbed: Expr | None,
     operands: Dtype,
 ) -> tuple[str, ...]:
     """Return why the chunked plan of a run is what it is."""
@@ -39,10 +39,8 @@ def chunk_why(
             f"({domain.key:.4g}) and the erase factor"
         )
         sentences.append(_inverse(*inverse, operands))
-    if root is not None:
-        sentences.append(
-            f"`{expression_text(root)}` is absorbed into read, key and value, which is exact"
-        )
+    if absorbed is not None:
+        sentences.append(f"`{expression_text(absorbed)}` is absorbed into the key, which is exact")
     return tuple(sentences)
 
 

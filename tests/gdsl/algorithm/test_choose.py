@@ -21,6 +21,7 @@ from gdsl.canonical.form import CanonicalKernel
 from gdsl.diagnostics.codes import CODES
 from gdsl.diagnostics.diagnostic import Diagnostic
 from gdsl.errors import CompileError
+from gdsl.ir.text import expression_text
 
 Gated = Callable[..., CanonicalKernel]
 
@@ -50,12 +51,30 @@ def test_a_scan_is_chunked_when_that_is_safe(gated: Gated) -> None:
     assert plan.solve.inverse.kind is InverseKind.MERGE
     assert plan.solve.inverse.merges == (1, 2, 4, 8, 16, 32, 64)
     assert plan.solve.ratio is None
-    assert plan.absorbed is not None
-    assert plan.solve.read == plan.key
+    assert plan.key is not None
+    assert plan.value is not None
+    assert expression_text(plan.key) == "k * beta"
+    assert expression_text(plan.value) == "v"
+    assert expression_text(plan.solve.read) == "k"
 
 
-def test_beta_that_may_be_negative_is_not_absorbed(gated: Gated) -> None:
-    plan = chunk_of(gated(beta=" in [-1, 1]"))
+def test_a_ratio_that_the_value_lacks_stays_in_the_system(
+    compiled: Callable[[str], tuple[CanonicalKernel, object]],
+) -> None:
+    kernel, _ = compiled("""
+rule leaky[K, V](q[K], k[K], v[V], beta, state S[K, V]) -> o[V]:
+    S = S + k * (v - beta * sum[K](k * S))
+    o = sum[K](q * S)
+kernel leaky_scan:
+    axes B, T, K, V
+    input q, k: f32[B, T, K];  input v: f32[B, T, V];  input beta: f32[B, T] in [0, 1]
+    assume sum[K](k * k) <= 1
+    state S: f32[B, K, V] = s0
+    o, S = scan[T] leaky(q, k, v, beta, S)
+    output out: f32[B, T, V] = o
+    output s1: f32[B, K, V] = S
+""")
+    plan = chunk_of(kernel)
     assert plan.absorbed is None
     assert isinstance(plan.solve, DeltaSolve)
     assert plan.solve.ratio is not None
