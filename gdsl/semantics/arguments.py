@@ -192,7 +192,7 @@ def _report(
     else:
         message = f"argument `{name}` of `{rule.name.text}` may not carry {shown}"
         help_ = f"sum it away first: `sum{shown}(...)`"
-    must = f"`{name}` carries {show(listed)}" if listed else f"`{name}` carries no axis of the rule"
+    must = f"`{name}` carries {show(listed) if listed else 'no axis of the rule'}"
     labels = [Label(item.param.span, must)]
     if exchanged is not None:
         other = exchanged.param.name.text

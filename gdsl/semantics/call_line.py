@@ -41,7 +41,7 @@ class Parts:
 
 
 def default(items: tuple[ast.KernelItem, ...], parts: Parts) -> Call:
-    """Inputs, params and states in the order of the text, those with a default behind the others."""
+    """Inputs, params and states in the order of the text, those with a default last."""
     roles = parts.roles()
     names: list[str] = []
     for item in items:

@@ -64,76 +64,75 @@ class _Formatter:
         if node.doc is not None:
             self._item(_doc_text(node.doc), node.doc.span, 0, blank=False)
         previous: ast.Declaration | None = None
-        for declaration in node.declarations:
-            is_block = _has_block(declaration)
-            apart = previous is not None and (is_block or _has_block(previous))
-            self._declaration(declaration, apart)
+        for position, declaration in enumerate(node.declarations):
+            apart = previous is not None and (_has_block(declaration) or _has_block(previous))
+            self._head(declaration, apart)
+            following = node.declarations[position + 1 : position + 2]
+            if _has_block(declaration):
+                self._block(declaration, following[0].span.line if following else None)
             previous = declaration
-        self._comments_before(None, 0, None)
+        self._comments_above(None, 0)
         return "\n".join(self.lines) + "\n" if self.lines else ""
 
-    def _declaration(self, node: ast.Declaration, apart: bool) -> None:
-        head = _head_span(node)
-        self._item(_broken(printer.head(node), node, 0), head, 0, blank=apart or None)
-        if not _has_block(node):
-            return
+    def _head(self, node: ast.Declaration, apart: bool) -> None:
+        text = _broken(printer.head(node), node, 0)
+        self._item(text, _head_span(node), 0, blank=True if apart else None)
+
+    def _block(self, node: ast.Declaration, end: int | None) -> None:
+        """Write what is indented under a declaration; the next one starts at line `end`."""
+        blank: bool | None = False
         if isinstance(node, ast.Kernel | ast.Rule) and node.doc is not None:
-            self._item(_doc_text(node.doc), node.doc.span, 1, blank=False)
-        first = True
+            self._item(_doc_text(node.doc), node.doc.span, 1, blank)
         for part in _parts(node):
             text = (
                 printer.setting(part)
                 if isinstance(part, ast.Setting | ast.Shape)
                 else _broken(printer.item(part), part, 1)
             )
-            self._item(text, part.span, 1, blank=False if first else None)
-            first = False
-        self._comments_before(None, 1, node.span)
+            self._item(text, part.span, 1, blank)
+            blank = None
+        self._comments_above(end, 1, indented=True)
 
     def _item(self, text: str, span: Span, level: int, blank: bool | None) -> None:
         """Write a piece with the comments that belong to it.
 
-        `blank`: whether an empty line stands before it; None keeps what the source has.
+        `blank`: whether an empty line stands before it and its comments; None keeps what the source
+        has.
         """
         start = span.line
         end = self.source.line_column(max(span.start, span.end - 1))[0]
-        inside = [c for c in self.comments if start <= c.line <= end and not c.alone]
-        inner = [c for c in self.comments if start < c.line <= end and c.alone]
-        behind = [c for c in inside if c.line == end]
-        above = [c for c in (*inside, *inner) if c not in behind]
-        self._comments_before(start, level, None, blank)
-        if self.lines and self.last and start > self.last:
-            self._gap(start, blank if not self._just_commented(start) else None)
-        for comment in sorted(above, key=lambda c: c.line):
-            self._write(comment.text, level)
+        if self._comments_above(start, level, blank=blank):
+            blank = None
+        self._gap(start, blank)
+        here = [c for c in self.comments if start <= c.line <= end]
+        behind = [c for c in here if c.line == end and not c.alone]
+        for comment in here:
+            if comment not in behind:
+                self._write(comment.text, level)
+            self.comments.remove(comment)
         tail = "".join(f"  {comment.text}" for comment in behind)
         self._write(text + tail, level)
-        for comment in (*above, *behind):
-            self.comments.remove(comment)
         self.last = max(self.last, end)
 
-    def _just_commented(self, start: int) -> bool:
-        return bool(self.lines) and self.lines[-1].lstrip().startswith("#")
+    def _comments_above(
+        self, line: int | None, level: int, *, blank: bool | None = None, indented: bool = False
+    ) -> bool:
+        """Write the comments that stand before a line (None: all that are left).
 
-    def _comments_before(
-        self, line: int | None, level: int, block: Span | None, blank: bool | None = None
-    ) -> None:
-        """Write the comments above a line; None: all that are left, in a block its own."""
-        first = True
+        `indented`: only those that still belong to the block before it. Returns whether any did.
+        """
+        written = False
         for comment in list(self.comments):
             if line is not None and comment.line >= line:
                 break
-            if block is not None and not self._belongs(comment):
+            if indented and comment.column == 1:
                 break
-            self._gap(comment.line, blank if first else None)
+            self._gap(comment.line, None if written else blank)
             self._write(comment.text, level)
             self.comments.remove(comment)
             self.last = comment.line
-            first = False
-
-    def _belongs(self, comment: _Comment) -> bool:
-        """Whether a comment behind the last item still is inside the block: it is indented."""
-        return comment.column > 1
+            written = True
+        return written
 
     def _gap(self, line: int, blank: bool | None) -> None:
         if not self.lines:
