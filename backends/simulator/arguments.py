@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from backends.isa.dtypes import DTYPES, Dtype, find_dtype
 from backends.simulator.faults import Fault
-from backends.simulator.location import Location
+from backends.simulator.location import NOWHERE, Location
 from backends.simulator.memory import Storage
 from backends.simulator.nki_object import NKIObject
 from backends.simulator.options import SimOptions
@@ -39,7 +39,9 @@ class TensorArgument:
 
 
 def bind(
-    function: Callable[..., Any], values: Sequence[Any] | Mapping[str, Any]
+    function: Callable[..., Any],
+    values: Sequence[Any] | Mapping[str, Any],
+    place: Location = NOWHERE,
 ) -> inspect.BoundArguments:
     """Return the call's arguments by parameter, defaults applied. Raises Fault S104."""
     try:
@@ -47,7 +49,8 @@ def bind(
         by_name = values if isinstance(values, Mapping) else {}
         bound = signature.bind(*(() if isinstance(values, Mapping) else values), **by_name)
     except TypeError as error:
-        raise Fault("S104", f"the kernel cannot be called so: {error}") from None
+        message = f"the kernel cannot be called so: {error}"
+        raise Fault("S104", message, location=place) from None
     bound.apply_defaults()
     return bound
 
@@ -81,6 +84,7 @@ class ArgumentMaker:
             "S104",
             f"argument `{name}` is a `{type(value).__name__}`",
             help="pass a tuple" if isinstance(value, list) else _ACCEPTED,
+            location=self.place,
         )
 
     def _object(self, name: str, value: NKIObject) -> NKIObject:
@@ -94,7 +98,12 @@ class ArgumentMaker:
         self, name: str, shape: tuple[int, ...], dtype: Dtype, array: NDArray[Any] | None
     ) -> NkiTensor:
         if not shape:
-            raise Fault("S104", f"argument `{name}` has no dimensions", help="pass shape (1,)")
+            raise Fault(
+                "S104",
+                f"argument `{name}` has no dimensions",
+                help="pass shape (1,)",
+                location=self.place,
+            )
         storage = Storage(
             shape,
             dtype,

@@ -70,7 +70,7 @@ def _expand_ellipsis(keys: tuple[Any, ...], rank: int) -> tuple[Any, ...]:
 
 def _integer(key: Any, size: int, axis: int, shape: Ints) -> int:
     """Return a non-negative index into a dimension."""
-    if isinstance(key, bool) or not hasattr(key, "__index__"):
+    if isinstance(key, bool) or not hasattr(key, "__index__") or hasattr(key, "storage"):
         raise Fault(
             "S211",
             f"`{type(key).__name__}` cannot index dimension {axis}",

@@ -60,7 +60,7 @@ def launch(
     place = location.Location(function.__code__.co_filename, function.__code__.co_firstlineno, "")
     maker = ArgumentMaker(options, region, place, [])
     activate(options)
-    bound = bind(function, values)
+    bound = bind(function, values, place)
     for name, value in bound.arguments.items():
         bound.arguments[name] = maker.convert(name, value)
     shared = SharedMemory()
@@ -73,7 +73,7 @@ def launch(
         for argument in maker.tensors:
             machine.recorder.add_buffer(argument.storage)
     outcomes = _run(machines, lambda: function(*bound.args, **bound.kwargs))
-    returned = [_results(outcome.value, maker.tensors) for outcome in outcomes]
+    returned = [_results(outcome.value, maker.tensors, place) for outcome in outcomes]
     _check(machines, returned, schedule)
     _assign_roles(maker.tensors, returned[0])
     single = isinstance(outcomes[0].value, NkiTensor)
@@ -107,12 +107,24 @@ def _run(machines: Sequence[Machine], call: Callable[[], Any]) -> list[_Outcome]
         ]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
+        _join(threads, machines[0])
     for outcome in outcomes:
         if outcome.error is not None and not isinstance(outcome.error, OtherProgramFailed):
             raise as_fault(outcome.error)
     return outcomes
+
+
+def _join(threads: Sequence[threading.Thread], machine: Machine) -> None:
+    """Wait for the programs; an interrupt of the waiting thread ends them first."""
+    try:
+        for thread in threads:
+            thread.join()
+    except BaseException:
+        assert machine.pair is not None
+        machine.pair.abort()
+        for thread in threads:
+            thread.join()
+        raise
 
 
 def as_fault(error: BaseException) -> BaseException:
@@ -129,7 +141,9 @@ def as_fault(error: BaseException) -> BaseException:
     return fault
 
 
-def _results(value: Any, arguments: Sequence[TensorArgument]) -> tuple[NkiTensor, ...]:
+def _results(
+    value: Any, arguments: Sequence[TensorArgument], place: location.Location
+) -> tuple[NkiTensor, ...]:
     """Return the returned tensors. Raises Fault S105."""
     # Shipped kernels also return lists, which the documents do not mention.
     values = tuple(value) if isinstance(value, (tuple, list)) else () if value is None else (value,)
@@ -140,6 +154,7 @@ def _results(value: Any, arguments: Sequence[TensorArgument]) -> tuple[NkiTensor
                 "S105",
                 f"result {number} is a `{type(item).__name__}`",
                 help="return a tensor or a tuple of tensors",
+                location=place,
             )
         if item.buffer is not MemoryRegion.shared_hbm and item.storage.id not in own:
             raise Fault(

@@ -112,6 +112,8 @@ class Machine:
             for _, view in (*reads, *writes)
             if view.dynamic is not None and isinstance(view.dynamic.index, NkiTensor)
         ]
+        if self.pair is not None:
+            self.pair.check()
         if self.num_programs > 1 and barrier is None:
             self.shared_log.add(reads, writes, self.data)
         return self.recorder.add(

@@ -52,6 +52,18 @@ class Pair:
             self._failed = self._failed or failed
             self._hand_over(program)
 
+    def abort(self) -> None:
+        """Make both programs unwind at their next instruction or wait."""
+        with self._changed:
+            self._failed = True
+            self._finished = [True, True]
+            self._changed.notify_all()
+
+    def check(self) -> None:
+        """Raise OtherProgramFailed when the launch was aborted."""
+        if self._failed:
+            raise OtherProgramFailed
+
     def meet(self, program: int, key: tuple[object, ...], payload: Any) -> tuple[Any, int]:
         """Wait until the other program meets with the same key; return its payload and a number.
 
@@ -81,7 +93,7 @@ class Pair:
         self._changed.notify_all()
 
     def _wait_for_turn(self, program: int) -> None:
-        while self._turn != program:
+        while self._turn != program and not self._failed:
             self._changed.wait()
         if self._failed:
             raise OtherProgramFailed
