@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from gdsl.diagnostics.diagnostic import Label
 from gdsl.ir.expr import Expr
@@ -19,6 +19,11 @@ class Argument:
     param: ast.RuleParam
     node: ast.Expr
     value: Expr | None
+
+
+def without_value(item: Argument) -> Argument:
+    """Return an argument whose value was reported."""
+    return evolve(item, value=None)
 
 
 def signature(rule: ast.Rule) -> str:

@@ -185,7 +185,8 @@ def _builtin(node: ast.Builtin, frame: Frame) -> Expr | None:
         )
         return None
     known = [value for value in values if value is not None]
-    if len(known) < len(values) or not _in_domain(node, known, frame):
+    named = any(isinstance(argument, ast.Keyword) for argument in node.arguments)
+    if named or len(known) < len(values) or not _in_domain(node, known, frame):
         return None
     return typed.apply(name, known, frame.context.axes, frame.place(node.span))
 
@@ -223,7 +224,7 @@ def _in_domain(node: ast.Builtin, values: list[Expr], frame: Frame) -> bool:
     if name not in _DOMAINS:
         return True
     known = values[0].type.range
-    if known.hi > 0 or (name == "sqrt" and known.hi == 0):
+    if known.hi > 0 or (name == "sqrt" and known.hi == 0 and not known.hi_open):
         return True
     frame.error(
         "E0309",

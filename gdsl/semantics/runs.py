@@ -35,9 +35,11 @@ def elaborate(node: ast.Step | ast.Scan, frame: Frame) -> bool:
     if given is None or bound is None or along is None:
         return _fail(node, frame)
     state = _state(given, rule, frame)
-    if not args.check(given, rule, bound, along.axis, frame) or state is None:
-        return _fail(node, frame)
-    if not counted or not tokens.fit(node, along, given, bound, frame):
+    if state is None:
+        given = [args.without_value(item) if item.param.is_state else item for item in given]
+    fits = tokens.fit(node, along, given, frame)
+    fits = fits and args.check(given, rule, bound, along.axis, frame)
+    if not fits or not counted or state is None:
         return _fail(node, frame)
     types = {item.param.name.text: _without(item.value, along.axis) for item in given}
     made = rules.instantiate(definition, bound, types, frame.context, node.call.span, frame.rules)

@@ -124,57 +124,54 @@ def _every(node: ast.Every, frame: Frame) -> int | Symbol | None:
     return None
 
 
-def fit(
-    node: ast.Step | ast.Scan,
-    along: Along,
-    given: list[Argument],
-    bound: dict[str, str],
-    frame: Frame,
-) -> bool:
+def fit(node: ast.Step | ast.Scan, along: Along, given: list[Argument], frame: Frame) -> bool:
     """Check the tokens against the arguments: something varies along them, the state does not."""
     if along.axis is None:
         return True
     assert isinstance(node, ast.Scan)
+    values = [item.value for item in given if item.value is not None]
     state = next(item for item in given if item.param.is_state)
-    assert state.value is not None
-    held = state.value.type.axes
-    if along.axis in held:
+    if state.value is not None and along.axis in state.value.type.axes:
         frame.error(
             "E0411",
             f"the state carries the axis `{along.axis}` that the tokens lie along",
             state.node.span,
-            label=f"carries {show(held)}",
+            label=f"carries {show(state.value.type.axes)}",
             help=f"a state has one value for all tokens; declare it without `{along.axis}`",
         )
         return False
-    values = [item.value for item in given if item.value is not None]
-    if not any(along.axis in value.type.axes for value in values):
+    complete = len(values) == len(given)
+    if complete and not any(along.axis in value.type.axes for value in values):
         frame.error(
             "E0411",
             f"no argument carries the axis `{along.axis}`, so there are no tokens along it",
             node.axis.span,
-            help="run one token: `step`" if len(values) > 1 else None,
+            help="to run one token, write `step`",
         )
         return False
-    if along.states_axis is not None and along.states_axis in held:
-        assert node.every is not None
-        frame.error(
-            "E0411",
-            f"the states cannot lie along `{along.states_axis}`, which the state carries already",
-            (node.every.axis or node.axis).span,
-            labels=(Label(state.node.span, f"carries {show(held)}"),),
-            help="name an axis of its own: `every N -> P`",
-        )
-        return False
-    return _valid_len_fits(node, along, state, frame)
+    return _states_axis_fits(node, along, state, frame) and _valid_len_fits(node, state, frame)
 
 
-def _valid_len_fits(node: ast.Scan, along: Along, state: Argument, frame: Frame) -> bool:
-    if node.valid_len is None:
+def _states_axis_fits(node: ast.Scan, along: Along, state: Argument, frame: Frame) -> bool:
+    held = state.value.type.axes if state.value is not None else ()
+    if along.states_axis is None or along.states_axis not in held:
+        return True
+    assert node.every is not None
+    frame.error(
+        "E0411",
+        f"the states cannot lie along `{along.states_axis}`, which the state carries already",
+        (node.every.axis or node.axis).span,
+        labels=(Label(state.node.span, f"carries {show(held)}"),),
+        help="name an axis of its own: `every N -> P`",
+    )
+    return False
+
+
+def _valid_len_fits(node: ast.Scan, state: Argument, frame: Frame) -> bool:
+    if node.valid_len is None or state.value is None:
         return True
     value = frame.bindings[node.valid_len.text].value
     assert value is not None
-    assert state.value is not None
     loose = [axis for axis in value.type.axes if axis not in state.value.type.axes]
     if not loose:
         return True

@@ -13,11 +13,13 @@ def check(frame: Frame) -> None:
     """
     meant = _mistyped(frame)
     for binding in frame.bindings.values():
-        if not binding.used and nearest(binding.name, meant) is None:
+        failed = binding.value is None and binding.kind is not Kind.DTYPE
+        if not binding.used and not failed and nearest(binding.name, meant) is None:
             _report(binding, frame)
     table = frame.context.axes
+    declared = {*table.atomic, *table.composites, *table.packed}
     for name, span in table.spans.items():
-        if name not in table.used and nearest(name, meant) is None:
+        if name not in table.used and name in declared and nearest(name, meant) is None:
             frame.context.reporter.warning(
                 "W0202",
                 f"axis `{name}` is not used",
@@ -39,7 +41,7 @@ def _report(binding: Binding, frame: Frame) -> None:
                 help="use it, or remove it; an argument that callers pass for nothing is accepted "
                 f"by `{binding.name} = ignored` in the call line",
             )
-        case Kind.VALUE if binding.value is not None:
+        case Kind.VALUE:
             reporter.warning(
                 "W0201",
                 f"value `{binding.name}` is not used",
