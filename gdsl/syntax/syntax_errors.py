@@ -178,9 +178,10 @@ def _opened(source: Source, token: Token) -> tuple[Label, ...]:
 
 
 def _span(source: Source, token: Token) -> Span:
+    """The place of a token; what is missing behind the last character is shown at it."""
     length = len(source.text)
-    start = min(token.start_pos or 0, length)
-    if token.type == "$END":
+    start = token.start_pos or 0
+    if token.type == "$END" or start >= length:
         start = max(0, len(source.text.rstrip()) - 1)
     end = start + max(1, len(str(token).rstrip("\r\n")))
     return Span(source, start, min(end, length))
