@@ -104,10 +104,10 @@ def save_npz(path: str | Path, arrays: Mapping[str, Any]) -> None:
 def load_npz(path: str | Path) -> dict[str, Array]:
     """Return the arrays of an `.npz` file, bf16 by its dtype table. Raises UsageError."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        reason = getattr(error, "strerror", None) or "it is not one, or it is damaged"
         raise UsageError(f"cannot read `{path}` as an `.npz` file: {reason.lower()}") from error
     table = arrays.pop(DTYPE_TABLE, None)
     names = json.loads(str(table)) if table is not None else {}

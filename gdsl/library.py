@@ -45,6 +45,11 @@ def library_kernels() -> dict[str, Path]:
     }
 
 
+def library_sources() -> tuple[Source, ...]:
+    """Return the texts of the library, in the order of `library_files`."""
+    return tuple(_read(path, f"{PACKAGE}/{path.name}") for path in library_files().values())
+
+
 def locate(file: str) -> Located:
     """Find the text behind what a user typed for FILE.
 

@@ -7,9 +7,8 @@ import json
 
 from attrs import asdict, frozen
 
-from gdsl.cli.arguments import define
-from gdsl.library import library_kernels
-from gdsl.pipeline import Definition
+from gdsl.library import library_sources
+from gdsl.pipeline import Definition, KernelFile
 
 DESCRIPTION = "List the kernels that ship: name, how they run, their named shapes, what they do."
 
@@ -21,7 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print one line per kernel."""
-    rows = [_row(define(name)) for name in library_kernels()]
+    files = [KernelFile(source) for source in library_sources()]
+    rows = [_row(Definition(file, k.name)) for file in files for k in file.module.kernels]
     if args.json:
         document = {"schema": 1, "kernels": [asdict(row) for row in rows]}
         print(json.dumps(document, indent=2))
