@@ -88,10 +88,11 @@ class Contract:
         return tuple(ordered)
 
     def element(self, tensor: str, dtype: Dtype | DtypeVar) -> Element:
-        """The element type of a tensor; where the caller chooses it, that of the tensor itself."""
-        if isinstance(dtype, Dtype):
-            return ELEMENTS[dtype]
-        return Element(f"{tensor}.dtype", max(choice.bytes for choice in dtype.choices))
+        """The element type of a tensor as text: its own, so that a transfer never converts."""
+        choices = (dtype,) if isinstance(dtype, Dtype) else dtype.choices
+        if min(choice.bytes for choice in choices) == 4:
+            return ELEMENTS[choices[0]]
+        return Element(f"{tensor}.dtype", max(choice.bytes for choice in choices))
 
     def _allocated(self, dtype: Dtype | DtypeVar) -> Element:
         """The element type of a new tensor: a dtype variable is that of its first input."""

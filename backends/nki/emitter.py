@@ -24,7 +24,7 @@ class NkiEmitter:
 
     def emit(self, plan: Plan, options: EmitOptions) -> NkiProgram:
         """Return the source text; the same plan and options give the same text on any machine."""
-        program = decode_program(plan)
+        program = decode_program(plan, options.target)
         text = module_text(program, docstring(plan, _notes(options)), _header(plan), options.origin)
         return NkiProgram(
             text=text,
@@ -36,13 +36,13 @@ class NkiEmitter:
 
     def stages(self, plan: Plan, options: EmitOptions) -> dict[str, str]:
         """Return the tile program as text."""
-        return {"program": program_text(decode_program(plan))}
+        return {"program": program_text(decode_program(plan, options.target))}
 
     def footprint(
         self, plan: Plan, options: EmitOptions, sizes: Mapping[str, int], lnc: int
     ) -> Footprint:
         """Return the on-chip memory of the core that needs most, at the widest dtypes."""
-        program = decode_program(plan)
+        program = decode_program(plan, options.target)
         shapes = {
             p.name: tuple(int(evaluate(size, sizes)) for size in p.tile.shape)
             for p in program.parameters

@@ -46,6 +46,14 @@ class Constants:
             )
         return self._identity
 
+    def warm(self, function: Token) -> None:
+        """Load ScalarE's table of a function while the first transfers are on their way."""
+        warm = self.loads.tile("warm_sb", (PARTITIONS, 1), F32)
+        self.loads.comment(
+            "Loads ScalarE's function table while the first transfers are under way."
+        )
+        self.loads.do("activation", dst=warm, op=function, data=part(self.ones(), None, (0, 1)))
+
     def column(self, value: Number, at_least: Number) -> View:
         """A number as a column of `at_least` partitions."""
         if value not in self._columns:

@@ -113,6 +113,8 @@ class Selector:
     """First row and number of rows of the group, where a READS term is computed."""
     held: dict[tuple[Term, Layout], Access] = field(factory=dict)
     uses: Counter[Term] = field(factory=Counter)
+    functions: dict[str, Token] = field(factory=dict)
+    """ScalarE's functions that were used, in order."""
 
     # ---- what a term is
 
@@ -151,6 +153,10 @@ class Selector:
     def hold(self, term: Term, view: Access, layout: Layout = Layout.ROWS) -> None:
         """Declare where a term is kept."""
         self.held[term, layout] = view
+
+    def held_of(self, term: Term) -> list[Access]:
+        """Return where a term is kept, in whatever layout."""
+        return [view for (held, _), view in self.held.items() if held == term]
 
     def value(self, term: Term, layout: Layout, at: Stage) -> Access | Number:
         """Return the operand that holds a term, for an instruction of stage `at`."""
@@ -235,6 +241,10 @@ class Selector:
         if isinstance(term, Fold) or term.stage is not Stage.INPUTS:
             return False
         return all(self._plain(child) for child in children(term))
+
+    def load(self, leaf: Leaf) -> None:
+        """Bring in the rows of an input in the layout its tensor suits."""
+        self._load(leaf, Layout.KEYS if self.key_major(leaf) else Layout.ROWS)
 
     def _load(self, leaf: Leaf, layout: Layout) -> Access:
         source = self.sources[leaf]
@@ -341,6 +351,7 @@ class Selector:
             return
         match term:
             case Op(name=name, args=(arg,)) if name in ACTIVATIONS:
+                self.functions.setdefault(name, Token(ACTIVATIONS[name]))
                 data, extra = self._activation(arg, layout, at)
                 block.do("activation", dst=dst, op=Token(ACTIVATIONS[name]), data=data, **extra)
             case Op(name="reciprocal", args=(arg,)):

@@ -12,7 +12,9 @@ from backends.nki.contract import Contract
 from backends.nki.program.build import Block, Names, every, part, repeated
 from backends.nki.program.nodes import F32, Operand, Pattern, Space, Tile, Token, View
 from backends.nki.program.numbers import ONE, Name, Number, smallest
+from backends.nki.program.outline import used
 from backends.nki.schedules.decode.step import Step
+from backends.nki.schedules.ordering import ordered
 from backends.nki.select.constants import Constants
 from backends.nki.select.inputs import RowWindow, rows_of, state_blocks
 from backends.nki.select.selector import SCALAR, TENSOR, Layout, Selector
@@ -24,9 +26,9 @@ LOAD, STORE = 8, 4
 
 PHASES = {
     "load_vectors": "Bring in the vectors of a tile of rows, one row per partition.",
-    "transpose_keys": "Put the vectors along K on K partitions, those of one head side by side.",
-    "row_factors": "Norms, gates and decays of the rows: what the deltas and updates need.",
-    "output_factors": "What the outputs of the rows need from the inputs alone.",
+    "prepare_rows": "Everything that needs the vectors alone: keys on K partitions, norms, gates,\n"
+    "and the factors of deltas and outputs. Ordered so that no engine waits for long.",
+    "spread_decay": "Repeat the decay of each row on all K partitions.",
     "load_states": "Bring in the states of a group, one head after the other along the free axis.",
     "read_head": "Multiply one old state with its key and query: both reads in one pass.",
     "group_deltas": "Put the reads of a group back onto rows, and form what each head adds.",
@@ -36,6 +38,18 @@ PHASES = {
     "store_states": "Send a few new states to HBM.",
 }
 """Functions of the emitted module, in the order a row meets them."""
+
+
+FIRST_ARRIVAL, NEXT_ARRIVAL = 1220.0, 500.0
+"""Nanoseconds until the first vector is there, and between two of them on one queue."""
+_AFTER = {
+    "read_head": 4000.0,
+    "spread_decay": 3000.0,
+    "group_deltas": 3000.0,
+    "group_outputs": 1000.0,
+    "finish_rows": 500.0,
+}
+"""Nanoseconds of work that follow a phase for the first tile of rows, roughly."""
 
 
 @define
@@ -50,6 +64,7 @@ class Phases:
     """First partition of the group among the rows of its tile."""
     heads: Number
     """Heads of the group."""
+    target: str
     head: Number
     """The head at hand, counted from the first of the group."""
     blocks: dict[str, Block] = field(init=False)
@@ -89,6 +104,8 @@ class Phases:
 
     def write(self) -> None:
         """Fill every block."""
+        for leaf in self.step.loads:
+            self.selector.load(leaf)
         self._load_states()
         self._transpose_keys()
         self._read_head()
@@ -97,6 +114,31 @@ class Phases:
         self._store_states()
         self._group_outputs()
         self._finish_rows()
+        for function in tuple(self.selector.functions.values())[:1]:
+            self.constants.warm(function)
+        self._order_preparation(deltas)
+
+    def _order_preparation(self, deltas: list[View]) -> None:
+        """Let gates and norms fill each other's gaps; what deltas need comes first."""
+        block, others = self.blocks["prepare_rows"], dict(self.blocks)
+        del others["prepare_rows"]
+        arrivals = {
+            view.tile.name: FIRST_ARRIVAL + NEXT_ARRIVAL * place
+            for place, leaf in enumerate(self.step.loads)
+            for view in self.selector.held_of(leaf)
+        }
+        urgent = {
+            name: _AFTER[phase]
+            for phase in (
+                "group_outputs",
+                "finish_rows",
+                "read_head",
+                "spread_decay",
+                "group_deltas",
+            )
+            for name in used(others[phase].statements)
+        }
+        block.statements = ordered(block.statements, self.target, arrivals, urgent)
 
     def _ask(self, inputs: str, reads: str | None = None, after: str | None = None) -> None:
         """Name the phases in which terms are computed from now on."""
@@ -139,8 +181,8 @@ class Phases:
     # ---- keys
 
     def _transpose_keys(self) -> None:
-        block, columns = self.blocks["transpose_keys"], self.step.columns
-        self._ask("transpose_keys")
+        block, columns = self.blocks["prepare_rows"], self.step.columns
+        self._ask("prepare_rows")
         rows = self.window.count
         names = dict.fromkeys(self.step.algebra.principal(column) for column in columns)
         shape = (self.sizes[0], len(columns) * rows)
@@ -171,7 +213,7 @@ class Phases:
         V, block, step = self.sizes[1], self.blocks["group_deltas"], self.step
         rows, lane, heads = self.window.count, self.lane, self.heads
         count = len(step.terms.reads)
-        reads = self.blocks["transpose_keys"].tile("reads_T_sb", (V, count * rows), F32)
+        reads = self.blocks["prepare_rows"].tile("reads_T_sb", (V, count * rows), F32)
         block.do(
             "tensor_copy",
             dst=part(reads, None, (count * lane, count * heads)),
@@ -188,7 +230,7 @@ class Phases:
                 engine=TENSOR,
             )
             self.selector.hold(leaf, turned)
-        self._ask("row_factors", reads="group_deltas")
+        self._ask("prepare_rows", reads="group_deltas")
         updates = step.terms.updates
         names = [f"delta_{step.algebra.principal(u.key)}" for u in updates]
         if len(updates) == 1:
@@ -198,7 +240,7 @@ class Phases:
     def _delta(self, term: Term, name: str) -> View:
         """Compute a delta of the group into a tile that holds all groups of the rows."""
         shape = (self.window.count, self.sizes[1])
-        view = self.blocks["transpose_keys"].tile(f"{name}_sb", shape, F32)
+        view = self.blocks["prepare_rows"].tile(f"{name}_sb", shape, F32)
         self.selector.into_held(term, view)
         return view
 
@@ -241,10 +283,11 @@ class Phases:
         if isinstance(decay, Known):
             scale = decay.value
         else:
-            self._ask("row_factors")
+            self._ask("prepare_rows")
             if decay.wide is None:
                 # The deltas use it as a row factor anyway.
                 self.selector.value(decay, Layout.ROWS, Stage.INPUTS)
+                self._ask("spread_decay")
             by_key = self.selector.value(decay, Layout.KEYS, Stage.INPUTS)
             assert isinstance(by_key, View)
             varies = self.selector.is_tile(decay, Layout.KEYS)
@@ -256,19 +299,19 @@ class Phases:
     # ---- outputs
 
     def _group_outputs(self) -> None:
-        self._ask("output_factors", reads="group_outputs")
+        self._ask("prepare_rows", reads="group_outputs")
         for leaf, value in self.step.results:
             only = [output for output, term in self.step.values if term == leaf]
             alone = bool(only) and self.selector.uses[leaf] <= 1
             element = self.contract.element(only[0].name, only[0].dtype) if alone else F32
             shape = (self.window.count, self.sizes[1])
-            view = self.blocks["output_factors"].tile(f"{leaf.name}_sb", shape, element)
+            view = self.blocks["prepare_rows"].tile(f"{leaf.name}_sb", shape, element)
             self.selector.into_held(value, view)
             self.selector.hold(leaf, view)
 
     def _finish_rows(self) -> None:
         block = self.blocks["finish_rows"]
-        self._ask("output_factors", reads="group_outputs", after="finish_rows")
+        self._ask("prepare_rows", reads="group_outputs", after="finish_rows")
         for output, value in self.step.values:
             block.origin = output.span
             source = self._output_tile(output, value)

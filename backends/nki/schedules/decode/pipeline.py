@@ -42,22 +42,16 @@ CONSTANTS = (
         "GROUP", Literal(32), "heads in flight; slices of partitions start at multiples of 32"
     ),
 )
-PACKS = {
-    "load_vectors": "vectors",
-    "transpose_keys": "keys",
-    "row_factors": "factors",
-    "output_factors": "output_terms",
-    "group_deltas": "reads",
-}
+PACKS = {"load_vectors": "vectors", "prepare_rows": "prepared", "group_deltas": "reads"}
 """What the phases that feed others return, as one tuple each."""
 READS_PER_UPDATE = 2
-DELTAS_AT, FACTORS_AT, OUTPUT_FACTORS_AT = 17, 2, 16
-"""Heads of the group being updated after which phases of the next group or tile run."""
+DELTAS_AT = 17
+"""Head of the group being updated after which the next group's deltas are formed."""
 OUTPUTS_AT, FINISH_AT = 1, 2
 """Heads after which the group's own outputs are formed, and the tile is finished."""
 
 
-def decode_program(plan: Plan) -> Program:
+def decode_program(plan: Plan, target: str) -> Program:
     """Return the tile program of a plan in decode form. Raises CompileError where it has none."""
     kernel = plan.kernel.kernel
     contract = Contract(kernel)
@@ -80,6 +74,7 @@ def decode_program(plan: Plan) -> Program:
         lane=Name("lane"),
         heads=Name("heads"),
         head=Name("head"),
+        target=target,
     )
     phases.write()
     functions, packs = _functions(phases, main)
@@ -172,13 +167,12 @@ class _Pipeline:
         with block.when(compare("<", self.first + GROUP, self.last)) as more:
             second = {"row": self.first + GROUP, "heads": smallest(GROUP, left - GROUP)}
             self._call(more, "load_states", second, result="next_state_sb")
-        self._call(block, "transpose_keys", at)
-        self._call(block, "row_factors", at)
+        self._call(block, "prepare_rows", at)
         self._reads(block, heads, "raw_psum")
         with block.loop("head", 0, heads) as (body, head):
             self._call(body, "read_head", {**at, "head": head})
+        self._call(block, "spread_decay", at)
         self._call(block, "group_deltas", at)
-        self._call(block, "output_factors", at)
 
     def _tick(self, body: Block, group: Number) -> None:
         last = self.last
@@ -204,7 +198,8 @@ class _Pipeline:
             self._reads(reading, next_heads, "next_raw_psum")
             with reading.when(compare("==", next_lane, 0)) as new_rows:
                 new_rows.let_named("next_rows", smallest(ROWS, last - group - GROUP))
-                self._call(new_rows, "transpose_keys", ahead, prefix="next_")
+                self._call(new_rows, "prepare_rows", ahead, prefix="next_")
+                self._call(new_rows, "spread_decay", ahead, prefix="next_")
         with body.loop("start", 0, heads, STORE) as (chunk, start):
             self._chunk(chunk, start, now, ahead)
             self._call(chunk, "store_states", {"row": group + start, "count": Name("count")})
@@ -235,13 +230,6 @@ class _Pipeline:
             done = compare("==", now["lane"] + heads, now["rows"])
             with body.when(binary("and", done, _at(head, FINISH_AT, heads))) as finish:
                 self._call(finish, "finish_rows", now)
-            new_rows = binary("and", compare(">", next_heads, 0), compare("==", ahead["lane"], 0))
-            for place, phase in (
-                (FACTORS_AT, "row_factors"),
-                (OUTPUT_FACTORS_AT, "output_factors"),
-            ):
-                with body.when(binary("and", new_rows, compare("==", head, place))) as prepare:
-                    self._call(prepare, phase, ahead, prefix="next_")
             reading = binary("and", compare(">", next_heads, 0), compare("==", head, DELTAS_AT))
             with body.when(reading) as deltas:
                 self._call(deltas, "group_deltas", ahead, prefix="next_")
@@ -275,8 +263,12 @@ class _Pipeline:
 
     def _prepared(self) -> tuple[str, ...]:
         """What holds the tiles of the rows at hand."""
-        phases = ("transpose_keys", "row_factors", "output_factors")
-        return tuple(self.packs[p].name for p in phases if p in self.packs)
+        packed = [self.packs[p].name for p in ("prepare_rows",) if p in self.packs]
+        return (
+            (*packed, *self.functions["spread_decay"].returns)
+            if "spread_decay" in self.functions
+            else tuple(packed)
+        )
 
     def _moving(self) -> tuple[str, ...]:
         """What belongs to one group and is taken over from the next one when its turn comes."""

@@ -11,7 +11,7 @@ from backends.nki.select.addressing import strides
 from backends.nki.select.algebra import Algebra
 from backends.nki.select.delta import DeltaTerms, delta_terms
 from backends.nki.select.inputs import InputSource, RowWindow
-from backends.nki.select.terms import Leaf, Stage, Term
+from backends.nki.select.terms import Leaf, Stage, Term, children
 from backends.nki.select.translate import Translator
 from gdsl.algorithm.plan import Plan
 from gdsl.canonical.form import Delta
@@ -48,10 +48,32 @@ class Step:
         return roots if terms.decay is None else [*roots, terms.decay]
 
     @property
+    def loads(self) -> list[Leaf]:
+        """The inputs that differ from row to row, those with most left to do first."""
+        depths: dict[Term, int] = {}
+        for root in self.roots:
+            _deepen(root, _READ_DEPTH if root in self.columns else 0, depths)
+        leaves = [leaf for leaf in self.sources if leaf.rows and leaf in depths]
+        return sorted(leaves, key=lambda leaf: -depths[leaf])
+
+    @property
     def columns(self) -> list[Term]:
         """The vectors needed with K on partitions; those that move through the state first."""
         found = list(self.terms.reads)
         return found + [u.key for u in self.terms.updates if u.key not in found]
+
+
+_READ_DEPTH = 8
+"""What a vector along K has before it until a delta is there, counted in dependent instructions."""
+
+
+def _deepen(term: Term, depth: int, depths: dict[Term, int]) -> None:
+    """Note the longest chain of operations from each part of a term to the end."""
+    if depth <= depths.get(term, -1):
+        return
+    depths[term] = depth
+    for child in children(term):
+        _deepen(child, depth + 1, depths)
 
 
 def only_run(plan: Plan) -> tuple[Run, Delta, State]:
