@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from backends.isa.instructions import INSTRUCTIONS
-from backends.isa.schema import Kind
-from backends.isa.trace import Attribute
 from backends.simulator.faults import Fault
 from backends.simulator.instructions import cross_core, register
 from backends.simulator.instructions.argument_rules import check_arguments
@@ -40,36 +38,58 @@ def issue(machine: Machine, name: str, args: Sequence[Any], kwargs: Mapping[str,
     special = _SPECIAL.get(name)
     if special is not None:
         return special(machine, name, args, kwargs)
+    plan, values = _planned(machine, name, args, kwargs)
+    if name == "nc_matmul":
+        return _matmul(machine, plan, values)
+    handle = machine.emit(
+        plan.engine,
+        name,
+        [(operand, values[operand]) for operand in plan.reads],
+        [(operand, values[operand]) for operand in plan.writes],
+        plan.attributes,
+        values["name"],
+    )
+    if machine.data:
+        FUNCTIONS[name](plan.call(values, machine))
+    return handle
+
+
+def _planned(
+    machine: Machine, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Plan, dict[str, Any]]:
+    """The checked form of a call, from an earlier call with the same key when there is one."""
     key = key_of(name, args, kwargs)
-    plan: Plan | None = machine.plans.get(key) if key is not None else None
-    if plan is None:
-        call = check(machine, name, args, kwargs)
-        plan = _plan(call, args, kwargs)
-        if key is not None:
-            machine.plans[key] = plan
-        values = call.values
+    known: Plan | None = machine.plans.get(key) if key is not None else None
+    if known is not None:
+        return known, known.fill(args, kwargs)
+    call = check(machine, name, args, kwargs)
+    plan = _plan(call, args, kwargs)
+    if key is not None:
+        machine.plans[key] = plan
+    return plan, call.values
+
+
+def _matmul(machine: Machine, plan: Plan, values: dict[str, Any]) -> Any:
+    """A matmul reads its destination when it accumulates, which only the moment can tell."""
+    call = plan.call(values, machine)
+    added = accumulating(call)
+    adds = added is not False
+    writes = [("dst", values["dst"])]
+    reads = [("stationary", values["stationary"]), ("moving", values["moving"])]
+    handle = machine.emit(
+        plan.engine,
+        "nc_matmul",
+        reads + writes if adds else reads,
+        writes,
+        {**plan.attributes, "accumulate": adds},
+        values["name"],
+    )
+    if machine.data:
+        values["accumulate"] = added
+        FUNCTIONS["nc_matmul"](call)
     else:
-        values = plan.fill(args, kwargs)
-    reads = [(operand, values[operand]) for operand in plan.reads]
-    writes = [(operand, values[operand]) for operand in plan.writes]
-    found: Mapping[str, Attribute] = plan.attributes
-    if name == "nc_matmul" or machine.data or name == "dma_compute":
-        call = BoundCall(plan.row, values, machine)
-        call.engine = plan.engine
-        if name == "nc_matmul":
-            values["accumulate"] = accumulating(call)
-            adds = values["accumulate"] is not False
-            reads += writes if adds else []
-            found = {**found, "accumulate": adds}
-        if name == "dma_compute":
-            reads = list(call.read().items())
-        handle = machine.emit(plan.engine, name, reads, writes, found, values["name"])
-        if machine.data:
-            FUNCTIONS[name](call)
-        elif name == "nc_matmul":
-            values["dst"].storage.written = True
-        return handle
-    return machine.emit(plan.engine, name, reads, writes, found, values["name"])
+        values["dst"].storage.written = True
+    return handle
 
 
 def check(machine: Machine, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> BoundCall:
@@ -109,13 +129,12 @@ def _plan(call: BoundCall, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Pl
         and call.row.name != "nc_matmul"
         and KEEP in call.values.get("shuffle_mask", (KEEP,))
     ]
-    single = [param.name for param in call.row.params if param.kind is not Kind.TILES]
     return Plan(
         row=call.row,
         engine=call.engine,
         values=dict(call.values),
         places=places(call.row, args, kwargs),
-        reads=(*[name for name in call.read() if name in single], *kept),
+        reads=(*call.read(), *kept),
         writes=tuple(call.written()),
         attributes=attributes(call),
     )
@@ -131,6 +150,23 @@ def _cross_core(machine: Machine, name: str, args: Sequence[Any], kwargs: Mappin
     return machine.emit(
         call.engine, name, reads, writes, attributes(call), call["name"], barrier=number
     )
+
+
+def _dma_compute(
+    machine: Machine, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    call = check(machine, name, args, kwargs)
+    handle = machine.emit(
+        call.engine,
+        name,
+        list(call.read().items()),
+        list(call.written().items()),
+        attributes(call),
+        call["name"],
+    )
+    if machine.data:
+        FUNCTIONS[name](call)
+    return handle
 
 
 def _register(machine: Machine, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -157,6 +193,9 @@ _REGISTERS: dict[str, Callable[[BoundCall], Any]] = {
     "register_load": register.register_load,
     "register_store": register.register_store,
 }
-_SPECIAL: dict[str, Callable[..., Any]] = dict.fromkeys(_CROSS_CORE, _cross_core) | dict.fromkeys(
-    _REGISTERS, _register
-)
+# Calls that are few, or whose tiles come in a list: checked each time.
+_SPECIAL: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(_CROSS_CORE, _cross_core),
+    **dict.fromkeys(_REGISTERS, _register),
+    "dma_compute": _dma_compute,
+}

@@ -7,18 +7,23 @@ a call whose key is known needs no checking, only its tiles put in place.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
 from backends.isa.schema import Engine, Instruction
 from backends.isa.trace import Attribute
+from backends.simulator.instructions.call import BoundCall
 from backends.simulator.instructions.enums import ENUMS
 from backends.simulator.registers import VirtualRegister
 from backends.simulator.tensor import NkiTensor
 from backends.simulator.tokens import MemoryRegion, OpToken
 
+if TYPE_CHECKING:
+    from backends.simulator.machine import Machine
+
 Key = tuple[Hashable, ...]
+_SBUF, _PSUM, _SHARED = MemoryRegion.sbuf, MemoryRegion.psum, MemoryRegion.shared_hbm
 
 
 @frozen(eq=False)
@@ -34,6 +39,12 @@ class Plan:
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     attributes: Mapping[str, Attribute]
+
+    def call(self, values: dict[str, Any], machine: Machine) -> BoundCall:
+        """The bound call with `values` from `fill`."""
+        call = BoundCall(self.row, values, machine)
+        call.engine = self.engine
+        return call
 
     def fill(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of another call with the same key."""
@@ -72,21 +83,20 @@ def key_of(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Key | N
 
 
 def _tile_key(tile: NkiTensor) -> Hashable:
+    """What rules look at. On the hot path of shape-only runs, hence without properties."""
     storage = tile.storage
-    dynamic = tile.dynamic
-    where: Hashable = None
     region = storage.region
-    if region is MemoryRegion.sbuf:
-        where = tile.partition_start
-    elif region is MemoryRegion.psum:
-        where = (tile.partition_start, tile.free_start_bytes, tile.strides)
-    return (
-        tile.shape,
-        tile.dtype.name,
-        region,
-        where,
-        None if dynamic is None else (dynamic.kind, dynamic.unit),
-    )
+    dtype = tile.dtype
+    dynamic = None if tile.dynamic is None else (tile.dynamic.kind, tile.dynamic.unit)
+    if region is _SBUF:
+        free = storage.bytes_per_partition // dtype.bytes
+        return (tile.shape, dtype.name, storage.start_partition + tile.offset // free, dynamic)
+    if region is _PSUM:
+        free = storage.bytes_per_partition // dtype.bytes
+        start, inner = divmod(tile.offset, free)
+        place = (storage.start_partition + start, inner, tile.strides)
+        return (tile.shape, dtype.name, place, dynamic)
+    return (tile.shape, dtype.name, "shared" if region is _SHARED else "private", dynamic)
 
 
 def _number_key(value: Any) -> Hashable:
