@@ -54,9 +54,10 @@ def _region(buffer: Any) -> MemoryRegion:
 
 
 def _shape(shape: Sequence[int], region: MemoryRegion) -> tuple[int, ...]:
-    if not isinstance(shape, (tuple, list)) or not all(hasattr(n, "__index__") for n in shape):
-        raise Fault("S201", f"a shape is a tuple of integers, got `{shape!r}`")
-    sizes = tuple(as_integer(n) for n in shape)
+    try:
+        sizes = tuple([as_integer(n) for n in shape])
+    except TypeError:
+        raise Fault("S201", f"a shape is a tuple of integers, got `{shape!r}`") from None
     if not sizes or min(sizes) < 1:
         raise Fault("S201", f"shape {list(sizes)} needs positive sizes")
     if region.on_chip and len(sizes) < 2:

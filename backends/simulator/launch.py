@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import copy_context
 from typing import Any
 
@@ -72,12 +74,25 @@ def launch(
     for machine in machines:
         for argument in maker.tensors:
             machine.recorder.add_buffer(argument.storage)
-    outcomes = _run(machines, lambda: function(*bound.args, **bound.kwargs))
+    with _collector_paused():
+        outcomes = _run(machines, lambda: function(*bound.args, **bound.kwargs))
     returned = [_results(outcome.value, maker.tensors, place) for outcome in outcomes]
     _check(machines, returned, schedule)
     _assign_roles(maker.tensors, returned[0])
     single = isinstance(outcomes[0].value, NkiTensor)
     return Finished(machines, returned[0], single, tuple(maker.tensors))
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Keep Python's cycle collector from walking the growing record again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _run(machines: Sequence[Machine], call: Callable[[], Any]) -> list[_Outcome]:

@@ -26,15 +26,19 @@ class Peak:
     alive: tuple[BufferUse, ...]
 
 
-def _events(uses: Iterable[BufferUse]) -> list[tuple[int, int, BufferUse]]:
-    """Return births (0) and deaths (1) in order; a tensor dies after its last record."""
+_BIRTH, _DEATH = 0, 1
+
+
+def _events(uses: Iterable[BufferUse]) -> list[tuple[int, int, int, BufferUse]]:
+    """Return (record, birth or death, number, tensor) in order."""
     events = []
-    for use in uses:
+    for number, use in enumerate(uses):
         if use.last >= 0:
-            events.append((use.born, 1, use))
-            events.append((use.last, 2, use))
+            events.append((use.born, _BIRTH, number, use))
+            events.append((use.last, _DEATH, number, use))
     # A birth is before the record of its number, a death after it.
-    return sorted(events, key=lambda event: (event[0], event[1]))
+    events.sort()
+    return events
 
 
 def _pinned_union(pinned: Iterable[BufferUse]) -> int:
@@ -57,18 +61,17 @@ def peak(uses: Sequence[BufferUse], unit: int) -> Peak:
     pinned: dict[int, BufferUse] = {}
     loose = best = 0
     at_best: tuple[BufferUse, ...] = ()
-    for _, kind, use in _events(uses):
+    for _, kind, _, use in _events(uses):
         storage = use.storage
-        units = -(-storage.bytes_per_partition // unit)
         group = alive if storage.address is None else pinned
-        if kind == 1:
-            group[storage.id] = use
-            loose += units if storage.address is None else 0
-        else:
+        units = -(-storage.bytes_per_partition // unit) if storage.address is None else 0
+        if kind == _DEATH:
             del group[storage.id]
-            loose -= units if storage.address is None else 0
+            loose -= units
             continue
-        total = loose + -(-_pinned_union(pinned.values()) // unit)
+        group[storage.id] = use
+        loose += units
+        total = loose + (-(-_pinned_union(pinned.values()) // unit) if pinned else 0)
         if total > best:
             best, at_best = total, (*alive.values(), *pinned.values())
     return Peak(best, at_best)
@@ -121,10 +124,8 @@ def _fault(code: str, at: Peak, message: str) -> Fault:
 def pinned_overlap(uses: Sequence[BufferUse]) -> Fault | None:
     """Return the fault of two pinned tensors that share bytes while both are alive, or None."""
     alive: list[BufferUse] = []
-    for _, kind, use in _events(uses):
-        if use.storage.address is None:
-            continue
-        if kind == 2:
+    for _, kind, _, use in _events(use for use in uses if use.storage.address is not None):
+        if kind == _DEATH:
             alive.remove(use)
             continue
         for other in alive:

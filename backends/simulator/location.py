@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from types import CodeType, FrameType, TracebackType
-
-from attrs import frozen
+from types import FrameType, TracebackType
+from typing import NamedTuple
 
 from gdsl.source import Source, Span
 
@@ -14,11 +13,10 @@ _ORIGIN = re.compile(r"#\s*(?P<file>[\w./-]+\.gdn):(?P<line>\d+)\b")
 _DEFINITION = re.compile(r"\s*(def|class)\b")
 
 _SOURCES: dict[str, Source] = {}
-_KERNEL_CODE: dict[CodeType, bool] = {}
+"""Kernel texts by the file name their code was compiled under."""
 
 
-@frozen
-class Location:
+class Location(NamedTuple):
     """A line of a kernel text."""
 
     file: str
@@ -59,20 +57,16 @@ def register(source: Source) -> None:
     _SOURCES[source.name] = source
 
 
-def is_kernel_code(code: CodeType) -> bool:
-    """Whether a code object belongs to a registered kernel text."""
-    known = _KERNEL_CODE.get(code)
-    if known is None:
-        known = _KERNEL_CODE[code] = code.co_filename in _SOURCES
-    return known
+def here(skip: int = 1) -> Location:
+    """Return the innermost kernel line on the stack, or `NOWHERE`.
 
-
-def here() -> Location:
-    """Return the innermost kernel line on the stack, or `NOWHERE`."""
-    frame: FrameType | None = sys._getframe(1)
+    `skip` is a number of innermost frames known to be the simulator's own.
+    """
+    frame: FrameType | None = sys._getframe(skip)
     while frame is not None:
-        if is_kernel_code(frame.f_code):
-            return Location(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+        code = frame.f_code
+        if code.co_filename in _SOURCES:
+            return Location(code.co_filename, frame.f_lineno, code.co_name)
         frame = frame.f_back
     return NOWHERE
 
@@ -82,7 +76,7 @@ def of_traceback(trace: TracebackType | None) -> Location:
     found = NOWHERE
     while trace is not None:
         code = trace.tb_frame.f_code
-        if is_kernel_code(code):
+        if code.co_filename in _SOURCES:
             found = Location(code.co_filename, trace.tb_lineno, code.co_name)
         trace = trace.tb_next
     return found

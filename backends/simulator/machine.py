@@ -107,18 +107,16 @@ class Machine:
         barrier: int | None = None,
     ) -> NkiInstruction:
         """Record an instruction and return its handle. Index tensors of views count as reads."""
-        indices = [
-            ("index", view.dynamic.index)
-            for _, view in (*reads, *writes)
-            if view.dynamic is not None and isinstance(view.dynamic.index, NkiTensor)
-        ]
         if self.pair is not None:
             self.pair.check()
-        if self.num_programs > 1 and barrier is None:
-            self.shared_log.add(reads, writes, self.data)
-        return self.recorder.add(
-            engine, opcode, [*reads, *indices], writes, attributes or {}, name, barrier
-        )
+            if barrier is None:
+                self.shared_log.add(reads, writes, self.data)
+        for operands in (reads, writes):
+            for _, view in operands:
+                dynamic = view.dynamic
+                if dynamic is not None and isinstance(dynamic.index, NkiTensor):
+                    reads = [*reads, ("index", dynamic.index)]
+        return self.recorder.add(engine, opcode, reads, writes, attributes or {}, name, barrier)
 
     def exchange(self, kind: str, key: object, payload: Any) -> tuple[Any, int]:
         """Wait for the other program at the same point; return its payload and a meeting number.

@@ -35,6 +35,7 @@ _IDS = count()
 class Storage:
     """One allocation.
 
+    `bytes_per_partition` counts the declared dtype; for HBM it is all bytes.
     `cell` is the numpy dtype of an element of the declared dtype; with `widened` it is float32
     whatever float dtype was declared. `data` is the flat array of bytes, or None in shape-only
     mode. `flags`, where kept, has one byte per byte of `data`; only the first byte of an element
@@ -43,6 +44,7 @@ class Storage:
 
     __slots__ = (
         "address",
+        "bytes_per_partition",
         "cell",
         "data",
         "dtype",
@@ -90,6 +92,7 @@ class Storage:
         self.size = prod(shape)
         self.partitions = shape[0] if region.on_chip else 1
         self.free = self.size // self.partitions if region.on_chip else self.size
+        self.bytes_per_partition = self.free * self.itemsize
         self.start_partition = address[0] if address is not None else 0
         self.widened = widen and dtype.is_float and dtype.bytes < 4
         self.cell = np.dtype(np.float32) if self.widened else dtype.numpy
@@ -106,11 +109,6 @@ class Storage:
         if with_data and (with_flags or region is MemoryRegion.psum):
             initial = 0 if values is None else WRITTEN
             self.flags = np.full(self.size * self.cell.itemsize, initial, dtype=np.uint8)
-
-    @property
-    def bytes_per_partition(self) -> int:
-        """Bytes of one partition in the declared dtype; all bytes for HBM."""
-        return self.free * self.itemsize
 
     def values(self) -> NDArray[Any]:
         """Return the contents in the allocation's shape (a copy)."""

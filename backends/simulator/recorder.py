@@ -6,24 +6,20 @@ Recording is on the hot path of shape-only runs, so an instruction is kept as ra
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
-from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple
 
 from attrs import define, field
 
 from backends.isa.trace import Attribute, Engine
 from backends.simulator.faults import Fault
-from backends.simulator.location import is_kernel_code
+from backends.simulator.location import Location, here
 from backends.simulator.memory import Storage
 
 if TYPE_CHECKING:
     from backends.simulator.tensor import NkiTensor
 
 Operand = tuple[str, "NkiTensor"]
-Place = tuple[str, int, str]
-"""File, line, function."""
 
 
 class RawAccess(NamedTuple):
@@ -48,7 +44,7 @@ class RawRecord:
     opcode: str
     reads: tuple[RawAccess, ...]
     writes: tuple[RawAccess, ...]
-    place: Place
+    place: Location
     name: str | None
     attributes: Mapping[str, Attribute]
     depends_on: list[int]
@@ -125,7 +121,7 @@ class Recorder:
                 opcode,
                 tuple([self._access(operand, view, index) for operand, view in reads]),
                 tuple([self._access(operand, view, index) for operand, view in writes]),
-                _place(),
+                here(4),
                 name,
                 attributes,
                 [] if self._ordered_last is None else [self._ordered_last],
@@ -163,14 +159,3 @@ class Recorder:
         self.ordered -= 1
         if not self.ordered:
             self._ordered_last = None
-
-
-def _place() -> Place:
-    """Return the innermost kernel line on the stack."""
-    frame: FrameType | None = sys._getframe(3)
-    while frame is not None:
-        code = frame.f_code
-        if is_kernel_code(code):
-            return code.co_filename, frame.f_lineno, code.co_name
-        frame = frame.f_back
-    return "", 0, ""

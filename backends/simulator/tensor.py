@@ -163,9 +163,12 @@ class NkiTensor(Views, AccessPatterns):
     @property
     def partition_start(self) -> int:
         """First partition: that of the pinned address plus that of the view; 0 in HBM."""
-        if not self.on_chip:
+        storage = self.storage
+        if not storage.region.on_chip:
             return 0
-        return self.storage.start_partition + self.offset // self.storage_free
+        if self.offset == 0:
+            return storage.start_partition
+        return storage.start_partition + self.offset // self.storage_free
 
     @property
     def free_start_bytes(self) -> int:

@@ -23,10 +23,11 @@ class MemoryRegion(Enum):
     private_hbm = "hbm"
     shared_hbm = "shared_hbm"
 
-    @property
-    def on_chip(self) -> bool:
-        """Whether dimension 0 is the partition dimension."""
-        return self in (MemoryRegion.sbuf, MemoryRegion.psum)
+    on_chip: bool
+    """Whether dimension 0 is the partition dimension."""
+
+    def __init__(self, name: str) -> None:
+        self.on_chip = name in ("sbuf", "psum")
 
 
 @define(eq=False, slots=True)
