@@ -31,6 +31,7 @@ class Kind(Enum):
     IN = "tile that is read"
     TILES = "list of tiles that are read"
     OPERAND = "number or (P, 1) tile"
+    IN_OR_NUMBER = "tile that is read, or number"
     VECTOR_IN = "(P, 1) tile that is read"
     VECTOR_OUT = "(P, 1) tile that is written"
     SEED = "tile of random state"
@@ -48,7 +49,15 @@ class Kind(Enum):
 
 
 TILE_KINDS = frozenset(
-    {Kind.OUT, Kind.IN, Kind.VECTOR_IN, Kind.VECTOR_OUT, Kind.OPERAND, Kind.SEED}
+    {
+        Kind.OUT,
+        Kind.IN,
+        Kind.IN_OR_NUMBER,
+        Kind.VECTOR_IN,
+        Kind.VECTOR_OUT,
+        Kind.OPERAND,
+        Kind.SEED,
+    }
 )
 WRITTEN_KINDS = frozenset({Kind.OUT, Kind.VECTOR_OUT})
 
@@ -78,8 +87,9 @@ class Param:
     """Operators or functions accepted here."""
     choices: str = ""
     """Name of the `nki.isa` enumeration whose members are accepted."""
-    keeps: bool = False
-    """A written tile whose old content can survive (it is read as well)."""
+    keeps: Literal["never", "always", "sometimes"] = "never"
+    """Whether old content of a written tile survives, so that it is read as well; for some
+    instructions that depends on the other arguments."""
     number_from: int = 2
     """First generation that takes a number here (operands)."""
     tile: bool = True

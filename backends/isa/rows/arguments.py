@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from backends.isa import dtypes, operators
 from backends.isa.schema import NOWHERE, ON_CHIP, SBUF, Kind, Param, Space
 
@@ -15,7 +17,7 @@ def out(
     name: str = "dst",
     spaces: frozenset[Space] = ON_CHIP,
     dtypes: frozenset[str] | None = None,
-    keeps: bool = False,
+    keeps: Literal["never", "always", "sometimes"] = "never",
 ) -> Param:
     """A tile that is written."""
     return Param(name, Kind.OUT, spaces=spaces, dtypes=dtypes, keeps=keeps)

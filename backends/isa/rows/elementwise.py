@@ -118,8 +118,8 @@ ROWS: tuple[Instruction, ...] = (
         name="tensor_copy_predicated",
         family="copy",
         params=(
-            out(keeps=True),
-            Param("src", Kind.OPERAND, spaces=ON_CHIP),
+            out(keeps="always"),
+            Param("src", Kind.IN_OR_NUMBER, spaces=ON_CHIP),
             tile("predicate", dtypes=_PREDICATES),
             flag("reverse_pred"),
             NAME,

@@ -30,7 +30,7 @@ ROWS: tuple[Instruction, ...] = (
         name="nc_matmul",
         family="matmul",
         params=(
-            out(spaces=PSUM, dtypes=_MATMUL_OUT, keeps=True),
+            out(spaces=PSUM, dtypes=_MATMUL_OUT, keeps="sometimes"),
             tile("stationary", SBUF, MATMUL_INPUTS),
             tile("moving", SBUF, MATMUL_INPUTS),
             flag("is_stationary_onezero"),
@@ -71,7 +71,7 @@ ROWS: tuple[Instruction, ...] = (
         name="nc_matmul_mx",
         family="matmul",
         params=(
-            out(spaces=PSUM, dtypes=_FP32 | _BF16, keeps=True),
+            out(spaces=PSUM, dtypes=_FP32 | _BF16, keeps="sometimes"),
             tile("stationary", SBUF, PACKED),
             tile("moving", SBUF, PACKED),
             tile("stationary_scale", SBUF, _SCALES),

@@ -26,7 +26,7 @@ ROWS: tuple[Instruction, ...] = (
     Instruction(
         name="nc_stream_shuffle",
         family="shuffle",
-        params=(out(keeps=True), tile("src"), Param("shuffle_mask", Kind.INTEGERS), NAME),
+        params=(out(keeps="sometimes"), tile("src"), Param("shuffle_mask", Kind.INTEGERS), NAME),
         engines=(EngineUse("vector"),),
         shape=Shape.SHUFFLE,
         same_dtype=(("dst", "src"),),

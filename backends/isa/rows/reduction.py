@@ -234,7 +234,7 @@ ROWS: tuple[Instruction, ...] = (
         name="nonzero_with_count",
         family="search",
         params=(
-            out(spaces=SBUF, dtypes=frozenset({"int32"}), keeps=True),
+            out(spaces=SBUF, dtypes=frozenset({"int32"}), keeps="always"),
             tile("src", SBUF, frozenset({"float32", "int32"})),
             Param("index_offset", Kind.INTEGER, default=0),
             Param("padding_val", Kind.INTEGER, default=-1),

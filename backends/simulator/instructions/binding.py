@@ -173,6 +173,7 @@ _CONVERSIONS: dict[Kind, Callable[[Instruction, Param, Any], Any]] = {
     Kind.IN: _tile,
     Kind.TILES: _tiles,
     Kind.OPERAND: _operand,
+    Kind.IN_OR_NUMBER: _operand,
     Kind.VECTOR_IN: _tile,
     Kind.VECTOR_OUT: _tile,
     Kind.SEED: _tile,

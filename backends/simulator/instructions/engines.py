@@ -14,8 +14,8 @@ def choose(call: BoundCall) -> Engine:
     Raises Fault S307 (S303 when only a later target could) naming what stands in the way.
     """
     requested: str = call.values.get("engine", "unknown")
-    if call.row.shape.name == "DMA":
-        return "dma"  # `engine` of a DMA names the queue that triggers it, see rules of DMA
+    if call.row.engines[0].engine == "dma":
+        return "dma"  # its `engine` names the queue that triggers it: see `dma_rules`
     uses = [
         use
         for use in call.row.engines

@@ -122,12 +122,11 @@ _RULES: tuple[Callable[[BoundCall], None], ...] = (
 
 
 def _plan(call: BoundCall, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Plan:
+    sometimes = KEEP in call.values.get("shuffle_mask", ())
     kept = [
         param.name
         for param in call.row.params
-        if param.keeps
-        and call.row.name != "nc_matmul"
-        and KEEP in call.values.get("shuffle_mask", (KEEP,))
+        if param.keeps == "always" or (param.keeps == "sometimes" and sometimes)
     ]
     return Plan(
         row=call.row,

@@ -35,8 +35,6 @@ def _check_columns(call: BoundCall) -> None:
         tile = call.values[param.name]
         if param.kind not in columns or not isinstance(tile, NkiTensor):
             continue
-        if call.row.name == "tensor_copy_predicated":
-            continue  # its operand is a full tile or a number
         if tile.free_size != 1 or tile.partitions != partitions:
             raise Fault(
                 "S313",
@@ -88,9 +86,7 @@ def _equal_partitions(call: BoundCall, names: Iterable[str]) -> None:
 
 def _full_tiles(call: BoundCall) -> list[str]:
     """Names of the tiles of an elementwise call that have one element per element of `dst`."""
-    kinds = {Kind.OUT, Kind.IN}
-    if call.row.name == "tensor_copy_predicated":
-        kinds.add(Kind.OPERAND)
+    kinds = (Kind.OUT, Kind.IN, Kind.IN_OR_NUMBER)
     return [
         param.name
         for param in call.row.params
