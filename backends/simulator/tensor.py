@@ -138,7 +138,8 @@ class NkiTensor(Views, AccessPatterns):
     @property
     def memory(self) -> MemoryName:
         """`sbuf`, `psum`, `hbm` or `shared_hbm`."""
-        return self.storage.region.value
+        name: MemoryName = self.storage.region.value
+        return name
 
     @property
     def partitions(self) -> int:
