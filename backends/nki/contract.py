@@ -19,6 +19,7 @@ from backends.nki.program.nodes import (
     Space,
     Tile,
     View,
+    dtype_of,
 )
 from backends.nki.program.numbers import Extent, Name, Number, product
 from backends.nki.refusal import refuse
@@ -44,7 +45,9 @@ class Contract:
 
     kernel: Kernel
     tensors: dict[str, Tile] = field(factory=dict)
-    """Arguments and outputs."""
+    """Arguments."""
+    outputs: dict[str, Tile] = field(factory=dict)
+    """Tensors that are returned, by the name of the output."""
     required: list[str] = field(factory=list)
     """Arguments that must be given although the signature cannot say so."""
 
@@ -54,6 +57,7 @@ class Contract:
         tensors: dict[str, Input | State] = {i.name: i for i in kernel.inputs}
         tensors |= {s.argument: s for s in kernel.states}
         params = {p.name: p for p in kernel.params}
+        outputs = {o.name: o for o in kernel.outputs}
         found: list[Parameter] = []
         for argument in kernel.call.arguments:
             name = argument.name
@@ -65,6 +69,12 @@ class Contract:
                 )
                 self.tensors[name] = tile
                 found.append(Parameter(name, tile, "None" if optional else None))
+            elif name in outputs:
+                output = outputs[name]
+                element = self.element(name, output.dtype)
+                tile = Tile(name, self.sizes(output.dims), element, Space.ARGUMENT)
+                self.tensors[name] = tile
+                found.append(Parameter(name, tile))
             elif name in params:
                 value = params[name].default
                 found.append(Parameter(name, None, None if value is None else repr(value)))
@@ -92,7 +102,7 @@ class Contract:
         choices = (dtype,) if isinstance(dtype, Dtype) else dtype.choices
         if min(choice.bytes for choice in choices) == 4:
             return ELEMENTS[choices[0]]
-        return Element(f"{tensor}.dtype", max(choice.bytes for choice in choices))
+        return dtype_of(tensor, max(choice.bytes for choice in choices))
 
     def _allocated(self, dtype: Dtype | DtypeVar) -> Element:
         """The element type of a new tensor: a dtype variable is that of its first input."""
@@ -151,15 +161,23 @@ class Contract:
                 block.require_shape(tile)
 
     def write_outputs(self, block: Block) -> None:
-        """Allocate the tensors the kernel returns."""
+        """Allocate the tensors the kernel returns, but for those the caller brought."""
         for output in self.kernel.outputs:
-            self.tensors[output.name] = self._output(block, output)
+            self.outputs[output.name] = self._output(block, output)
 
     def _output(self, block: Block, output: Output) -> Tile:
-        view = block.tile(
-            output.name, self.sizes(output.dims), self._allocated(output.dtype), Space.SHARED_HBM
-        )
-        return view.tile
+        for state in self.kernel.states:
+            if state.inplace and output.state == state.name:
+                return self.tensors[state.argument]
+        if output.name in self.tensors:
+            return self.tensors[output.name]
+        sizes = self.sizes(output.dims)
+        return block.tile(output.name, sizes, self._allocated(output.dtype), Space.SHARED_HBM).tile
+
+    @property
+    def returns(self) -> tuple[str, ...]:
+        """Names of what the kernel returns, in order."""
+        return tuple(self.outputs[name].name for name in self.kernel.call.returns)
 
     def whole(self, name: str) -> View:
         """All of a tensor."""

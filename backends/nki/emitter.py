@@ -31,7 +31,7 @@ class NkiEmitter:
             entry=program.entry,
             target=options.target,
             arguments=tuple(p.name for p in program.parameters),
-            returns=program.returns,
+            returns=plan.kernel.kernel.call.returns,
         )
 
     def stages(self, plan: Plan, options: EmitOptions) -> dict[str, str]:

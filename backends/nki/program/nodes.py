@@ -31,6 +31,13 @@ class Element:
 
     text: str
     bytes: int
+    of: str | None = None
+    """The tensor whose dtype it is, where the text says `tensor.dtype`."""
+
+
+def dtype_of(tensor: str, widest: int) -> Element:
+    """Return the element type that a tensor happens to have, `widest` bytes at most."""
+    return Element(f"{tensor}.dtype", widest, tensor)
 
 
 F32 = Element("nl.float32", 4)

@@ -123,6 +123,8 @@ def _used(statements: Sequence[Statement]) -> Iterator[str]:
                 yield source
             case RequireShape(tile=tile):
                 yield tile.name
+            case Allocate(tile=tile) if tile.element.of is not None:
+                yield tile.element.of
             case _:
                 pass
         for operand in _operands(statement):

@@ -29,6 +29,7 @@ from backends.nki.program.nodes import (
     Space,
     Token,
     View,
+    dtype_of,
 )
 from backends.nki.program.numbers import ONE, ZERO, Literal, Number, number
 from backends.nki.select.algebra import Algebra
@@ -285,7 +286,7 @@ class Selector:
         turned = block.tile(
             f"{self.algebra.stem(term)}_turned_psum",
             (data.shape[1], data.shape[0]),
-            Element(f"{data.tile.name}.dtype", data.tile.element.bytes),
+            dtype_of(data.tile.name, data.tile.element.bytes),
             Space.PSUM,
         )
         block.do("nc_transpose", dst=turned, data=data, engine=TENSOR)

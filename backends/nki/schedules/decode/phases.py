@@ -158,7 +158,9 @@ class Phases:
             body.do(
                 "dma_copy",
                 dst=part(self.state, None, (start * V, count * V)),
-                src=self._in_hbm(self.step.state.argument, Name("row") + start, count),
+                src=self._in_hbm(
+                    self.contract.tensors[self.step.state.argument], Name("row") + start, count
+                ),
             )
 
     def _store_states(self) -> None:
@@ -168,14 +170,13 @@ class Phases:
         for output in self.step.states:
             block.do(
                 "dma_copy",
-                dst=self._in_hbm(output.name, Name("row"), count),
+                dst=self._in_hbm(self.contract.outputs[output.name], Name("row"), count),
                 src=self.new,
             )
 
-    def _in_hbm(self, tensor: str, row: Number, count: Number) -> Pattern:
+    def _in_hbm(self, tile: Tile, row: Number, count: Number) -> Pattern:
         """The [K, count, V] states of `count` rows from `row` on."""
         step = self.step
-        tile = self.contract.tensors[tensor]
         return state_blocks(tile, step.state.dims, self.window.axes, (row, count), step.delta)
 
     # ---- keys
@@ -315,7 +316,7 @@ class Phases:
         for output, value in self.step.values:
             block.origin = output.span
             source = self._output_tile(output, value)
-            tensor = self.contract.tensors[output.name]
+            tensor = self.contract.outputs[output.name]
             view = rows_of(tensor, output.dims, self.window, value.wide)
             block.do("dma_copy", dst=view, src=source)
 

@@ -87,11 +87,11 @@ def decode_program(plan: Plan, target: str) -> Program:
         constants=CONSTANTS,
         functions=(*window.helpers.values(), *functions.values()),
         body=tuple(main.statements),
-        returns=kernel.call.returns,
+        returns=contract.returns,
     )
 
 
-_RESERVED = {"row", "rows", "lane", "heads", "head", "count", "raw_psum", "new_sb", "group"}
+_RESERVED = {"row", "rows", "lane", "heads", "count", "raw_psum", "new_sb"}
 
 
 def _rows_of_this_core(block: Block, axes: tuple[str, ...]) -> tuple[Number, Number]:
