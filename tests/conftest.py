@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import os
-
-# Threads of a BLAS that spin on two cores make every test slower; before numpy is imported.
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_variable, "1")
-
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -15,6 +10,10 @@ from pathlib import Path
 
 import pytest
 from attrs import frozen
+
+# The threads of a BLAS spin on a small machine; pytest imports this file before any of ours.
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
 
 ROOT = Path(__file__).parents[1]
 

@@ -133,7 +133,7 @@ def test_a_reader_that_goes_away_is_no_error(process: Cli) -> None:
 
 def test_color_only_where_asked(process: Cli, tmp_path: Path) -> None:
     (tmp_path / "bad.gdn").write_text("kernel bad:\n    axes K\n    output y: f32[K] = x\n")
-    clean = {name: "" for name in ("NO_COLOR", "FORCE_COLOR")}
+    clean = {"NO_COLOR": "", "FORCE_COLOR": ""}
     command = ("-m", "gdsl", "check", str(tmp_path / "bad.gdn"))
     assert "\x1b[" not in process(*command, env=clean).err
     assert "\x1b[" in process(*command, env={**clean, "FORCE_COLOR": "1"}).err

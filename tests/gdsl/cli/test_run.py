@@ -123,7 +123,7 @@ def test_trace_and_diff_find_the_first_difference(cli: Cli, tmp_path: Path) -> N
     assert cli("run", "gdn_cte", "--inputs", paths[0], "--trace", paths[1]).code == 0
     inputs["beta"] = inputs["beta"].copy()
     inputs["beta"][0, 1, 3] = 0.0
-    save_npz(paths[0], {name: a for name, a in inputs.items()})
+    save_npz(paths[0], inputs)
     assert cli("run", "gdn_cte", "--inputs", paths[0], "--trace", paths[2]).code == 0
     assert cli("diff", paths[1], paths[1]).out == "no difference\n"
     done = cli("diff", *paths[1:])
