@@ -54,6 +54,21 @@ class SimulatorBackend:
 
         return lint_file(path, nki_version)
 
+    def explain(self, code: str) -> str | None:
+        """Return the page of a fault code, None for a code that is not the simulator's."""
+        from backends.simulator.fault_table import FAULTS
+
+        info = FAULTS.get(code)
+        if info is None:
+            return None
+        return f"{code}: {info.title}\n\n{info.explanation}\n\nRule: {info.rule}\n"
+
+    def fault_codes(self) -> dict[str, str]:
+        """Return every fault code with its title."""
+        from backends.simulator.fault_table import FAULTS
+
+        return {code: FAULTS[code].title for code in sorted(FAULTS)}
+
     def not_simulated(self) -> tuple[str, ...]:
         """Return the names of `nki.isa` and `nki.language` that raise a fault when called."""
         from backends.simulator.instructions import NOT_SIMULATED

@@ -35,6 +35,12 @@ def test_it_is_the_protocol_of_gdsl() -> None:
     assert "nisa.quantize_mx" in runner.not_simulated()
 
 
+def test_codes_can_be_explained() -> None:
+    assert set(RUNNER.fault_codes()) == set(FAULTS)
+    assert FAULTS["S203"].explanation in RUNNER.explain("S203")
+    assert RUNNER.explain("E0101") is None
+
+
 def test_wrong_settings_and_targets_are_usage_errors() -> None:
     x = (np.ones((2, 2), np.float32),)
     with pytest.raises(UsageError, match="trn9"):
