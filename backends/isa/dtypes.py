@@ -40,7 +40,7 @@ class Dtype:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The numpy dtype where numpy looks for it: `np.zeros(3, nl.bfloat16)` works on the host."""
+        """The numpy dtype where numpy looks for it: `np.zeros(3, nl.bfloat16)` works on a host."""
         return self.numpy
 
     @property

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import Enum, IntEnum
 
 from backends.isa import instructions
 
 ENUMS: dict[str, type[Enum]] = {
-    name: Enum(name, members)  # type: ignore[misc]
+    # Generations are compared (`get_nc_version() <= nisa.nc_version.gen3`); nothing else is.
+    name: (IntEnum if name == "nc_version" else Enum)(name, members)  # type: ignore[arg-type]
     for name, members in instructions.ENUMERATIONS.items()
 }
 ENGINE_ALIASES: dict[str, Enum] = {

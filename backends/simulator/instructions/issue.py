@@ -175,8 +175,6 @@ def _register(machine: Machine, name: str, args: Sequence[Any], kwargs: Mapping[
         name,
         list(call.read().items()),
         list(call.written().items()),
-        {},
-        call["name"],
     )
     result = _REGISTERS[name](call)
     return handle if result is None else result
