@@ -9,6 +9,7 @@ from gdsl.ir.expr import Expr
 from gdsl.semantics import expressions
 from gdsl.semantics.axes import show
 from gdsl.semantics.frame import Frame
+from gdsl.semantics.names import axis_of
 from gdsl.syntax import ast
 
 
@@ -69,7 +70,7 @@ def bind_axes(node: ast.RuleCall, rule: ast.Rule, frame: Frame) -> dict[str, str
     """Return rule axis -> kernel axis: by the brackets of the call, else by equal names."""
     if not node.axes:
         return _by_name(node, rule, frame)
-    bound = [expressions.axis_of(name, frame) for name in node.axes]
+    bound = [axis_of(name, frame) for name in node.axes]
     names = [axis.text for axis in rule.axes]
     if len(bound) != len(names):
         frame.error(
@@ -240,7 +241,7 @@ def _check_mapped(
                     Label(state.node.span, f"the state carries {show(state.value.type.axes)}"),
                     Label(rule.name.span, "each mapped index has a state of its own"),
                 ),
-                help=f"declare the state over {show(loose)} too, sum the axis away, or run the rule "
-                f"along it: `scan[{loose[0]}] {rule.name.text}(...)`",
+                help=f"declare the state over {show(loose)} too, sum the axis away, or run the "
+                f"rule along it: `scan[{loose[0]}] {rule.name.text}(...)`",
             )
     return not reported

@@ -46,16 +46,10 @@ def declare(items: Iterable[ast.KernelItem], reporter: Reporter) -> AxisTable:
             continue
         for node in item.axes:
             name = node.name.text
-            if name in nodes:
-                reporter.error(
-                    "E0202",
-                    f"axis `{name}` is declared twice",
-                    node.name.span,
-                    labels=(Label(nodes[name].name.span, "declared here first"),),
-                )
+            message = f"axis `{name}` is declared twice"
+            if not reporter.is_first(table.spans, name, node.name.span, message):
                 continue
             nodes[name] = node
-            table.spans[name] = node.name.span
             table.rank[name] = len(table.rank)
             if isinstance(node, ast.Axis):
                 table.atomic[name] = _atomic(node, reporter)
@@ -134,15 +128,9 @@ class _Resolver:
         fields: list[tuple[str, Dim]] = []
         complete = True
         for item in node.fields:
-            if item.name.text in names:
-                self.reporter.error(
-                    "E0202",
-                    f"axis `{node.name.text}` has two fields `{item.name.text}`",
-                    item.name.span,
-                    labels=(Label(names[item.name.text], "the first one"),),
-                )
-                complete = False
-            names[item.name.text] = item.name.span
+            name = item.name
+            message = f"axis `{node.name.text}` has two fields `{name.text}`"
+            complete &= self.reporter.is_first(names, name.text, name.span, message)
             dim = self._dim(item.dim)
             if dim is None:
                 complete = False

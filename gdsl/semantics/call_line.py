@@ -9,6 +9,7 @@ from attrs import frozen
 from gdsl.diagnostics.diagnostic import Label
 from gdsl.ir.kernel import Call, CallArgument, Input, Output, Param, State
 from gdsl.semantics.frame import Frame
+from gdsl.source import Span
 from gdsl.suggest import did_you_mean, nearest
 from gdsl.syntax import ast
 
@@ -64,17 +65,11 @@ def read(node: ast.CallLine, parts: Parts, frame: Frame) -> Call:
     """Return the call of a `call` line; what does not fit is reported."""
     roles = parts.roles()
     arguments: list[CallArgument] = []
-    seen: dict[str, ast.Name] = {}
+    seen: dict[str, Span] = {}
     for item in node.arguments:
-        name = item.name.text
-        first = seen.setdefault(name, item.name)
-        if first is not item.name:
-            frame.error(
-                "E0202",
-                f"there are two arguments `{name}`",
-                item.name.span,
-                labels=(Label(first.span, "the first one"),),
-            )
+        name, reporter = item.name, frame.context.reporter
+        message = f"there are two arguments `{name.text}`"
+        if not reporter.is_first(seen, name.text, name.span, message):
             continue
         argument = _argument(item, roles, parts.failed, frame)
         if argument is not None:

@@ -17,6 +17,7 @@ from gdsl.semantics.axes import AxisTable, unknown_axis
 from gdsl.semantics.frame import Context
 from gdsl.semantics.report import Reporter
 from gdsl.semantics.scope import Definition, unknown_callable
+from gdsl.source import Span
 from gdsl.suggest import did_you_mean
 from gdsl.syntax import ast
 from gdsl.syntax.walk import axis_names, children
@@ -36,7 +37,7 @@ def is_sound(definition: Definition, reporter: Reporter) -> bool:
 
 
 def _check_fn(definition: Definition, fn: ast.Fn, reporter: Reporter) -> bool:
-    names = _names_apart((*fn.axes, *(param.name for param in fn.params)), "E0202", reporter)
+    names = _names_apart((*fn.axes, *(param.name for param in fn.params)), reporter)
     checker = _FnChecker(definition, fn, reporter)
     for param in fn.params:
         if param.default is not None:
@@ -181,7 +182,7 @@ def _check_rule(definition: Definition, rule: ast.Rule, reporter: Reporter) -> b
 
 def _head_fits(rule: ast.Rule, reporter: Reporter) -> bool:
     """The head of a rule: names apart, axes declared, exactly one state."""
-    fits = _names_apart((*rule.axes, *(param.name for param in rule.params)), "E0202", reporter)
+    fits = _names_apart((*rule.axes, *(param.name for param in rule.params)), reporter)
     declared = {axis.text for axis in rule.axes}
     listed = [(axis.name, axis.span) for param in rule.params for axis in param.axes]
     listed += [(axis.text, axis.span) for result in rule.results for axis in result.axes]
@@ -213,19 +214,11 @@ def _head_fits(rule: ast.Rule, reporter: Reporter) -> bool:
     return fits
 
 
-def _names_apart(names: tuple[ast.Name, ...], code: str, reporter: Reporter) -> bool:
-    seen: dict[str, ast.Name] = {}
-    fits = True
-    for name in names:
-        if name.text in seen:
-            fits = False
-            reporter.error(
-                code,
-                f"`{name.text}` stands twice in this list",
-                name.span,
-                labels=(Label(seen[name.text].span, "first here"),),
-                notes=("axes and arguments share one set of names",),
-                help="choose another name",
-            )
-        seen.setdefault(name.text, name)
-    return fits
+def _names_apart(names: tuple[ast.Name, ...], reporter: Reporter) -> bool:
+    """Axes and arguments share one set of names."""
+    seen: dict[str, Span] = {}
+    firsts = [
+        reporter.is_first(seen, name.text, name.span, f"`{name.text}` stands twice in this list")
+        for name in names
+    ]
+    return all(firsts)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from gdsl.diagnostics.diagnostic import Diagnostic, Label
+from gdsl.diagnostics.diagnostic import Diagnostic
 from gdsl.errors import CompileError
 from gdsl.ir.kernel import Kernel, Module, Schedule, Shape
 from gdsl.semantics import definitions, kernel, settings
 from gdsl.semantics.report import Reporter
 from gdsl.semantics.scope import Linker, Load
+from gdsl.source import Span
 from gdsl.syntax import ast
 
 
@@ -39,17 +40,12 @@ def _summary(found: tuple[Diagnostic, ...]) -> str:
 
 def _kernels(file: ast.File, reporter: Reporter) -> dict[str, ast.Kernel]:
     declared: dict[str, ast.Kernel] = {}
+    seen: dict[str, Span] = {}
     for node in file.declarations:
-        if not isinstance(node, ast.Kernel):
-            continue
-        first = declared.setdefault(node.name.text, node)
-        if first is not node:
-            reporter.error(
-                "E0202",
-                f"there are two kernels `{node.name.text}`",
-                node.name.span,
-                labels=(Label(first.name.span, "the first one"),),
-            )
+        if isinstance(node, ast.Kernel):
+            name = node.name
+            declared.setdefault(name.text, node)
+            reporter.is_first(seen, name.text, name.span, f"there are two kernels `{name.text}`")
     return declared
 
 

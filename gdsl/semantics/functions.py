@@ -11,6 +11,7 @@ from gdsl.diagnostics.diagnostic import Label
 from gdsl.ir.expr import Const, Expr, Ref, Size
 from gdsl.semantics import definitions, expressions
 from gdsl.semantics.frame import Binding, Expansion, Frame, Kind
+from gdsl.semantics.names import axis_of
 from gdsl.semantics.scope import Definition, unknown_callable
 from gdsl.source import Span
 from gdsl.syntax import ast
@@ -135,7 +136,7 @@ def _report(fn: ast.Fn, message: str, span: Span, frame: Frame) -> None:
 
 
 def _axes(node: ast.Call, fn: ast.Fn, frame: Frame) -> dict[str, str] | None:
-    bound = [expressions.axis_of(name, frame) for name in node.axes]
+    bound = [axis_of(name, frame) for name in node.axes]
     if len(bound) != len(fn.axes):
         names = ", ".join(axis.text for axis in fn.axes)
         needed = f"needs the axes [{names}] in brackets" if fn.axes else "names no axes"

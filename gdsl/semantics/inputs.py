@@ -15,6 +15,7 @@ from gdsl.semantics import expressions
 from gdsl.semantics.axes import dimensions, unknown_axis, value_axes
 from gdsl.semantics.frame import Binding, Frame, Kind
 from gdsl.semantics.measure import is_too_large
+from gdsl.semantics.numbers import number_value
 from gdsl.suggest import did_you_mean
 from gdsl.syntax import ast
 
@@ -134,7 +135,7 @@ def _interval(node: ast.Interval, dtype: Dtype | DtypeVar | None, frame: Frame) 
         return None
     for text, value in ((node.lo_text, node.lo), (node.hi_text, node.hi)):
         written_inf = text.lstrip("-") == "inf"
-        if not written_inf and expressions.number_value(value) is None:
+        if not written_inf and number_value(value) is None:
             frame.error(
                 "E0108",
                 f"the bound {text[:24]} does not fit f32",
@@ -155,7 +156,7 @@ def _default(
         wanted = "`true` or `false`" if dtype is Dtype.BOOL else "a number"
         frame.error("E0308", f"the default must be {wanted}", value.span)
         return None
-    number = expressions.number_value(value.value)
+    number = number_value(value.value)
     if number is None or (dtype is Dtype.I32 and abs(number) > I32_MAX):
         frame.error("E0108", "this default does not fit its dtype", value.span)
         return None
@@ -243,7 +244,7 @@ def _param_default(
             labels=(Label(item.name.span, f"declared as {item.kind}"),),
         )
         return None
-    if expressions.number_value(value) is None or (item.kind == "int" and abs(value) > I32_MAX):
+    if number_value(value) is None or (item.kind == "int" and abs(value) > I32_MAX):
         frame.error("E0108", "this default does not fit", item.default.span)
         return None
     if known is not None and not iv.contains(known, float(value)):

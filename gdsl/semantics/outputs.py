@@ -15,6 +15,7 @@ from gdsl.semantics.axes import dimensions, show, value_axes
 from gdsl.semantics.frame import Binding, Frame
 from gdsl.semantics.inputs import element_type
 from gdsl.semantics.measure import is_too_large
+from gdsl.source import Span
 from gdsl.syntax import ast
 
 _Element = Dtype | DtypeVar
@@ -29,7 +30,7 @@ class OutputReader:
     frame: Frame
     variables: dict[str, DtypeVar]
     states: dict[str, State]
-    names: dict[str, ast.Name] = field(factory=dict)
+    names: dict[str, Span] = field(factory=dict)
 
     def read(self, node: ast.Output) -> Output | None:
         """Return the output; None when something was reported."""
@@ -69,16 +70,9 @@ class OutputReader:
                 return None
 
     def _new_name(self, node: ast.Output) -> bool:
-        first = self.names.setdefault(node.name.text, node.name)
-        if first is node.name:
-            return True
-        self.frame.error(
-            "E0202",
-            f"there are two outputs `{node.name.text}`",
-            node.name.span,
-            labels=(Label(first.span, "the first one"),),
-        )
-        return False
+        name, reporter = node.name, self.frame.context.reporter
+        message = f"there are two outputs `{name.text}`"
+        return reporter.is_first(self.names, name.text, name.span, message)
 
     def _tensor(self, node: ast.Output) -> tuple[_Element, tuple[Dim, ...]] | None:
         if node.tensor is None:

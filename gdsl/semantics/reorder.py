@@ -6,6 +6,7 @@ from gdsl.ir.expr import Expr, Unpack
 from gdsl.semantics import expressions, typed
 from gdsl.semantics.axes import show, value_axes
 from gdsl.semantics.frame import Frame
+from gdsl.semantics.names import axis_of
 from gdsl.syntax import ast
 
 
@@ -41,8 +42,8 @@ def elaborate_shift(node: ast.Shift, frame: Frame) -> Expr | None:
 def elaborate_rename(node: ast.Rename, frame: Frame) -> Expr | None:
     """`rename[K -> J](x)`: x carries K and not J."""
     value = expressions.elaborate(node.operand, frame)
-    source = expressions.axis_of(node.source, frame)
-    target = expressions.axis_of(node.target, frame)
+    source = axis_of(node.source, frame)
+    target = axis_of(node.target, frame)
     if value is None or source is None or target is None:
         return None
     table = frame.context.axes
@@ -103,7 +104,7 @@ def elaborate_unpack(node: ast.Unpack, frame: Frame) -> list[Unpack] | None:
 
 
 def _one_axis(word: str, names: tuple[ast.Name, ...], node: ast.Expr, frame: Frame) -> str | None:
-    axes = [expressions.axis_of(name, frame) for name in names]
+    axes = [axis_of(name, frame) for name in names]
     if len(axes) == 1:
         return axes[0]
     frame.error("E0209", f"`{word}` takes one axis, got {len(axes)}", node.span)

@@ -41,6 +41,14 @@ class Reporter:
         """Record something legal but suspicious."""
         self.error(code, message, span, label=label, help=help, severity=Severity.WARNING)
 
+    def is_first(self, seen: dict[str, Span], name: str, span: Span, message: str) -> bool:
+        """Enter a name into `seen`; a name that is there already is reported, the first shown."""
+        first = seen.setdefault(name, span)
+        if first is not span:
+            labels = (Label(first, "the first one"),)
+            self.error("E0202", message, span, labels=labels)
+        return first is span
+
     def sorted(self) -> tuple[Diagnostic, ...]:
         """Return everything by place: files in the order they were met, then positions."""
         order: dict[str, int] = {}

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from gdsl.diagnostics.diagnostic import Label
 from gdsl.ir.dims import Axis, Dim
-from gdsl.ir.kernel import Kernel, Schedule, Setting, Shape
+from gdsl.ir.kernel import Kernel, Run, Schedule, Setting, Shape
 from gdsl.semantics.axes import show, unknown_axis, value_axes
 from gdsl.semantics.report import Reporter
+from gdsl.source import Span
 from gdsl.suggest import did_you_mean
 from gdsl.syntax import ast
 
@@ -32,52 +33,34 @@ def known_kernel(name: ast.Name, declared: Mapping[str, ast.Kernel], reporter: R
 def schedule(node: ast.Schedule, reporter: Reporter) -> Schedule:
     """Return a schedule's settings as written."""
     settings: list[Setting] = []
-    seen: dict[str, ast.Name] = {}
+    seen: dict[str, Span] = {}
     for item in node.settings:
-        first = seen.setdefault(item.key.text, item.key)
-        if first is not item.key:
-            reporter.error(
-                "E0202",
-                f"`{item.key.text}` is set twice",
-                item.key.span,
-                labels=(Label(first.span, "first here"),),
-            )
+        key = item.key
+        if not reporter.is_first(seen, key.text, key.span, f"`{key.text}` is set twice"):
             continue
         value = item.value.text if isinstance(item.value, ast.Name) else item.value.value
-        settings.append(Setting(item.key.text, value, span=item.span))
+        settings.append(Setting(key.text, value, span=item.span))
     targets = tuple(target.text for target in node.targets)
     return Schedule(node.kernel.text, targets, tuple(settings), span=node.span)
 
 
 def overlapping(schedules: list[tuple[ast.Schedule, Schedule]], reporter: Reporter) -> None:
     """Report two schedules of one kernel for one target."""
-    seen: dict[tuple[str, str], ast.Schedule] = {}
+    seen: dict[str, Span] = {}
     for node, made in schedules:
         for target in made.targets or ("every target",):
-            first = seen.setdefault((made.kernel, target), node)
-            if first is not node:
-                reporter.error(
-                    "E0202",
-                    f"`{made.kernel}` has two schedules on {target}",
-                    node.kernel.span,
-                    labels=(Label(first.kernel.span, "the first one"),),
-                    help="merge them",
-                )
+            message = f"`{made.kernel}` has two schedules on {target}"
+            reporter.is_first(seen, message, node.kernel.span, message)
 
 
 def shapes(node: ast.Shapes, kernel: Kernel | None, reporter: Reporter) -> tuple[Shape, ...]:
     """Return the named sizes of a kernel (None: it has errors, and only names are checked)."""
     found: list[Shape] = []
-    names: dict[str, ast.Name] = {}
+    names: dict[str, Span] = {}
     for item in node.shapes:
-        first = names.setdefault(item.name.text, item.name)
-        if first is not item.name:
-            reporter.error(
-                "E0202",
-                f"there are two shapes `{item.name.text}`",
-                item.name.span,
-                labels=(Label(first.span, "the first one"),),
-            )
+        name = item.name
+        message = f"there are two shapes `{name.text}`"
+        if not reporter.is_first(names, name.text, name.span, message):
             continue
         shape = _shape(item, kernel, reporter)
         if shape is not None:
@@ -87,22 +70,18 @@ def shapes(node: ast.Shapes, kernel: Kernel | None, reporter: Reporter) -> tuple
 
 def _shape(node: ast.Shape, kernel: Kernel | None, reporter: Reporter) -> Shape | None:
     sizes: dict[str, ast.Size] = {}
+    seen: dict[str, Span] = {}
     fits = True
     for size in node.sizes:
-        first = sizes.setdefault(size.axis.text, size)
-        if first is not size:
+        axis = size.axis.text
+        sizes.setdefault(axis, size)
+        if not reporter.is_first(seen, axis, size.span, f"axis `{axis}` has two sizes"):
             fits = False
-            reporter.error(
-                "E0202",
-                f"axis `{size.axis.text}` has two sizes",
-                size.span,
-                labels=(Label(first.span, "the first one"),),
-            )
         elif not 1 <= size.value <= LARGEST_SIZE:
             fits = False
             reporter.error(
                 "E0108",
-                f"axis `{size.axis.text}` cannot have {_digits(size.value)} elements",
+                f"axis `{axis}` cannot have {_digits(size.value)} elements",
                 size.span,
                 help=f"sizes lie between 1 and {LARGEST_SIZE}",
             )
@@ -147,8 +126,6 @@ def _fits_kernel(
 
 def _derived(kernel: Kernel) -> set[str]:
     """Axes whose size follows from others: those that states on the way lie along."""
-    from gdsl.ir.kernel import Run
-
     return {
         run.states_axis
         for run in kernel.body

@@ -8,10 +8,10 @@ from gdsl.diagnostics.diagnostic import Label
 from gdsl.ir.dtypes import Dtype
 from gdsl.ir.expr import Ref
 from gdsl.ir.node import Symbol
-from gdsl.semantics import expressions
 from gdsl.semantics.arguments import Argument
 from gdsl.semantics.axes import show
 from gdsl.semantics.frame import Binding, Frame, Kind
+from gdsl.semantics.names import axis_of, unknown_name
 from gdsl.syntax import ast
 
 LONGEST = 2**31 - 1
@@ -32,12 +32,12 @@ ONE = Along(None)
 
 def read(node: ast.Scan, frame: Frame) -> Along | None:
     """Return the tokens of a scan, or None when something in the brackets was reported."""
-    axis = expressions.axis_of(node.axis, frame)
+    axis = axis_of(node.axis, frame)
     valid_len = _valid_len(node.valid_len, frame) if node.valid_len is not None else None
     every = _every(node.every, frame) if node.every is not None else None
     states_axis = None
     if node.every is not None and node.every.axis is not None:
-        states_axis = expressions.axis_of(node.every.axis, frame)
+        states_axis = axis_of(node.every.axis, frame)
         if states_axis is None:
             return None
     elif every == 1:
@@ -74,7 +74,7 @@ def named(name: ast.Name, frame: Frame, code: str, role: str) -> Ref | None:
     """Return the input of this name; reports anything else."""
     binding = frame.bindings.get(name.text)
     if binding is None:
-        expressions.unknown_name(name.text, name.span, frame)
+        unknown_name(name.text, name.span, frame)
         return None
     binding.used = True
     if binding.kind is not Kind.INPUT:
@@ -108,7 +108,7 @@ def _every(node: ast.Every, frame: Frame) -> int | Symbol | None:
     name = node.count
     binding = frame.bindings.get(name.text)
     if binding is None:
-        expressions.unknown_name(name.text, name.span, frame)
+        unknown_name(name.text, name.span, frame)
         return None
     binding.used = True
     value = binding.value
