@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from gdsl.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from gdsl.api import (
         Definition,
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
     )
     from gdsl.arrays import load_npz, save_npz
     from gdsl.errors import GdslError
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Definition",

@@ -1,9 +1,9 @@
 """Every block of the README is executed.
 
-`console`: commands after `$ ` run in an empty folder that holds the README's `.gdn` blocks; what they
-print must be what stands there (`...` matches anything, numbers may differ by a few per cent).
-`gdn`: checked; `# error: CODE` in it names what must be found. `python`: executed. `sh`: compared with
-`.ci/run`. `text`: prose. With GDSL_UPDATE_README=1 outputs and the table of kernels are written anew.
+`console`: commands after `$ ` run in an empty folder that holds the README's `.gdn` blocks; what
+they print must be what stands there (`...` matches anything, numbers may differ by a few per cent).
+`gdn`: checked; `# error: CODE` in it names what must be found. `python`: executed. `sh`: compared
+with `.ci/run`. `text`: prose. With GDSL_UPDATE_README=1 outputs and the table are written anew.
 """
 
 from __future__ import annotations

@@ -13,10 +13,11 @@ from typing import Literal
 
 from attrs import asdict, frozen
 
-from gdsl import __version__, registry
+from gdsl import registry
 from gdsl.errors import BackendUnavailable
 from gdsl.library import library_kernels
 from gdsl.options import TARGETS, VARIABLES, default_target
+from gdsl.version import __version__
 
 DESCRIPTION = """\
 Say what is installed and what can run, one line each; `wrong` lines make the exit code 1."""

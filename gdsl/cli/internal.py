@@ -7,9 +7,9 @@ import traceback
 from collections.abc import Sequence
 from types import TracebackType
 
-from gdsl import __version__
 from gdsl.cli import console
 from gdsl.options import DEBUG
+from gdsl.version import __version__
 
 CODE = "G9999"
 # The deepest module of a traceback that starts with one of these names the stage.

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn, Protocol, cast
 
-from gdsl import __version__
 from gdsl.cli import console
 from gdsl.errors import BackendUnavailable, GdslError, UsageError
 from gdsl.suggest import did_you_mean
+from gdsl.version import __version__
 
 COMMANDS: dict[str, str] = {
     "check": "parse, check and plan; say what is wrong",

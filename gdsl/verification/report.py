@@ -7,9 +7,9 @@ from typing import Any
 
 from attrs import asdict, field, frozen
 
-from gdsl import __version__
 from gdsl.errors import GdslError
 from gdsl.verification.judge import Verdict
+from gdsl.version import __version__
 
 SCHEMA = 1
 
