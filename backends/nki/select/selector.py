@@ -114,6 +114,8 @@ class Selector:
     """First row and number of rows of the group, where a READS term is computed."""
     held: dict[tuple[Term, Layout], Access] = field(factory=dict)
     uses: Counter[Term] = field(factory=Counter)
+    leisure: bool = False
+    """Whether what is asked for from the inputs alone is needed late."""
     functions: dict[str, Token] = field(factory=dict)
     """ScalarE's functions that were used, in order."""
 
@@ -290,7 +292,7 @@ class Selector:
             Space.PSUM,
         )
         block.do("nc_transpose", dst=turned, data=data, engine=TENSOR)
-        block.do("tensor_copy", dst=dst, src=turned, engine=VECTOR)
+        block.do("tensor_copy", dst=dst, src=turned, engine=SCALAR)
 
     def _broadcast(self, term: Term) -> View:
         """A column of rows, laid along the free axis and repeated on every key partition."""
@@ -355,6 +357,14 @@ class Selector:
                 self.functions.setdefault(name, Token(ACTIVATIONS[name]))
                 data, extra = self._activation(arg, layout, at)
                 block.do("activation", dst=dst, op=Token(ACTIVATIONS[name]), data=data, **extra)
+            case Product(factors=(a, b), coefficient=c) if (
+                a is b and c == ONE and self.is_tile(a, layout)
+            ):
+                data = self._access(a, layout, at)
+                block.do("activation", dst=dst, op=Token("nl.square"), data=data)
+            case Op(name="reciprocal", args=(arg,)) if self._leisurely(term, layout):
+                # A division of GpSimdE, which is idle, instead of 8 cycles per element of VectorE.
+                self._power(arg, self.algebra.known(-1.0), dst, layout, at)
             case Op(name="reciprocal", args=(arg,)):
                 block.do("reciprocal", dst=dst, data=self._access(arg, layout, at))
             case Op(name="rsqrt", args=(arg,)):
@@ -369,17 +379,7 @@ class Selector:
                     engine=GPSIMD,
                 )
             case Op(name="power", args=(base, exponent)):
-                width = self.width(term, layout)
-                first = self._spread(base, layout, at, width)
-                second = self._spread(exponent, layout, at, width)
-                block.do(
-                    "tensor_tensor",
-                    dst=dst,
-                    data1=first,
-                    data2=second,
-                    op=Token("nl.power"),
-                    engine=GPSIMD,
-                )
+                self._power(base, exponent, dst, layout, at)
             case Op(name="abs", args=(arg,)):
                 block.do(
                     "tensor_scalar",
@@ -396,6 +396,21 @@ class Selector:
                 block.do("tensor_copy", dst=dst, src=self._access(term, layout, at))
             case _:
                 self._pack(term, dst, layout)
+
+    def _power(self, base: Term, exponent: Term, dst: Access, layout: Layout, at: Stage) -> None:
+        """base ** exponent, which only GpSimdE has."""
+        self.blocks[at].do(
+            "tensor_tensor",
+            dst=dst,
+            data1=self._spread(base, layout, at, dst.shape[1]),
+            data2=self._spread(exponent, layout, at, dst.shape[1]),
+            op=Token("nl.power"),
+            engine=GPSIMD,
+        )
+
+    def _leisurely(self, term: Term, layout: Layout) -> bool:
+        """Whether a tile is computed while nobody waits for it, so that an idle engine may do it."""
+        return self.leisure and term.stage is Stage.INPUTS and self.is_tile(term, layout)
 
     def _access(self, term: Term, layout: Layout, at: Stage) -> Access:
         view = self.value(term, layout, at)
@@ -567,7 +582,15 @@ class Selector:
         if tiles == [True]:
             op, _, reverse = steps[0]
             first, second = (operands[0], data) if reverse else (data, operands[0])
-            block.do("tensor_tensor", dst=dst, data1=first, data2=second, op=Token(op))
+            slow: dict[str, Operand] = {}
+            if self.leisure and at is Stage.INPUTS and op == MULTIPLY and _in_sbuf(first, second):
+                slow["engine"] = GPSIMD
+            block.do("tensor_tensor", dst=dst, data1=first, data2=second, op=Token(op), **slow)
+            return dst
+        if at is Stage.READS and len(steps) == 1 and steps[0][0] == MULTIPLY:
+            # ScalarE has time while VectorE updates the states.
+            scale = operands[0]
+            block.do("activation", dst=dst, op=Token("nl.copy"), data=data, scale=scale)
             return dst
         fields: dict[str, Operand] = {}
         for i, ((op, _, reverse), operand) in enumerate(zip(steps, operands, strict=True)):
@@ -593,6 +616,10 @@ class Selector:
             block.do("tensor_copy", dst=copy, src=view, engine=SCALAR)
             return copy
         return view
+
+
+def _in_sbuf(*operands: Operand) -> bool:
+    return all(isinstance(o, View | Pattern) and o.tile.space is Space.SBUF for o in operands)
 
 
 _COMMUTES = frozenset({MULTIPLY, "nl.add", "nl.maximum", "nl.minimum"})

@@ -10,7 +10,7 @@ from attrs import define, field
 
 from backends.nki.contract import Contract
 from backends.nki.program.build import Block, Names, every, part, repeated
-from backends.nki.program.nodes import F32, Operand, Pattern, Space, Tile, Token, View
+from backends.nki.program.nodes import F32, Element, Operand, Pattern, Space, Tile, Token, View
 from backends.nki.program.numbers import ONE, Name, Number, smallest
 from backends.nki.program.outline import used
 from backends.nki.schedules.decode.step import Step
@@ -78,6 +78,8 @@ class Phases:
     """A few new states, [K, count * V]."""
     keys: View = field(init=False)
     """Vectors along K of a tile of rows, [K, rows * vectors]."""
+    moving: tuple[View, ...] = field(init=False)
+    """The same, as a sum of operands that TensorE multiplies with the states."""
 
     def __attrs_post_init__(self) -> None:
         origin = self.step.run.span
@@ -101,6 +103,12 @@ class Phases:
     def sizes(self) -> tuple[Number, Number]:
         """K and V."""
         return Name(self.step.delta.key_axis), Name(self.step.delta.value_axis)
+
+    @property
+    def stored(self) -> Element:
+        """The element type of the state, in HBM and in SBUF."""
+        state = self.step.state
+        return self.contract.element(state.argument, state.dtype)
 
     def write(self) -> None:
         """Fill every block."""
@@ -152,7 +160,7 @@ class Phases:
 
     def _load_states(self) -> None:
         (K, V), block = self.sizes, self.blocks["load_states"]
-        self.state = block.tile("state_sb", (K, self.heads * V), F32)
+        self.state = block.tile("state_sb", (K, self.heads * V), self.stored)
         with block.loop("start", 0, self.heads, LOAD) as (body, start):
             count = body.let_named("count", smallest(LOAD, self.heads - start))
             body.do(
@@ -166,7 +174,7 @@ class Phases:
     def _store_states(self) -> None:
         (K, V), block = self.sizes, self.blocks["store_states"]
         count = Name("count")
-        self.new = View(Tile("new_sb", (K, count * V), F32, Space.SBUF), (K, count * V))
+        self.new = View(Tile("new_sb", (K, count * V), self.stored, Space.SBUF), (K, count * V))
         for output in self.step.states:
             block.do(
                 "dma_copy",
@@ -190,11 +198,26 @@ class Phases:
         self.keys = block.tile(f"{'_'.join(names)}_T_sb", shape, F32)
         for i, column in enumerate(columns):
             self.selector.keys_into(column, every(self.keys, i, len(columns), rows))
+        self.moving = (self.keys,) if self.stored == F32 else self._limbs(block)
 
-    def _key_columns(self, row: Number, first: int, count: int) -> View:
+    def _limbs(self, block: Block) -> tuple[View, ...]:
+        """The keys as a sum of two vectors of the state's dtype: TensorE wants equal operands.
+
+        The products are exact, so that the reads lose 2^-17 of the keys and nothing of the state.
+        """
+        stem = self.keys.tile.name.removesuffix("_sb")
+        high = block.tile(f"{stem}_high_sb", self.keys.shape, self.stored)
+        block.do("tensor_copy", dst=high, src=self.keys)
+        rest = block.tile(f"{stem}_rest_sb", self.keys.shape, F32)
+        block.do("tensor_tensor", dst=rest, data1=self.keys, data2=high, op=Token("nl.subtract"))
+        low = block.tile(f"{stem}_low_sb", self.keys.shape, self.stored)
+        block.do("tensor_copy", dst=low, src=rest)
+        return high, low
+
+    def _key_columns(self, keys: View, row: Number, first: int, count: int) -> View:
         """Vectors first, first + 1, ... of one row."""
         width = len(self.step.columns)
-        return part(self.keys, None, (width * row + first, count))
+        return part(keys, None, (width * row + first, count))
 
     # ---- reads and deltas
 
@@ -202,13 +225,14 @@ class Phases:
         V, block, count = self.sizes[1], self.blocks["read_head"], len(self.step.terms.reads)
         shape = (V, count * self.heads)
         self.raw = View(Tile("raw_psum", shape, F32, Space.PSUM), shape)
-        block.do(
-            "nc_matmul",
-            dst=part(self.raw, None, (count * self.head, count)),
-            stationary=part(self.state, None, (self.head * V, V)),
-            moving=self._key_columns(self.lane + self.head, 0, count),
-            accumulate=False,
-        )
+        for i, keys in enumerate(self.moving):
+            block.do(
+                "nc_matmul",
+                dst=part(self.raw, None, (count * self.head, count)),
+                stationary=part(self.state, None, (self.head * V, V)),
+                moving=self._key_columns(keys, self.lane + self.head, 0, count),
+                accumulate=i > 0,
+            )
 
     def _group_deltas(self) -> list[View]:
         V, block, step = self.sizes[1], self.blocks["group_deltas"], self.step
@@ -251,7 +275,7 @@ class Phases:
         (K, V), block, step = self.sizes, self.blocks["update_head"], self.step
         row = self.lane + self.head
         current = self._decayed(part(self.state, None, (self.head * V, V)), row)
-        new = View(Tile("new_sb", (K, STORE * V), F32, Space.SBUF), (K, STORE * V))
+        new = View(Tile("new_sb", (K, STORE * V), self.stored, Space.SBUF), (K, STORE * V))
         target = part(new, None, (self.head % STORE * V, V))
         for update, delta in zip(step.terms.updates, deltas, strict=True):
             spread = block.tile("delta_psum", (K, V), F32, Space.PSUM)
@@ -268,7 +292,7 @@ class Phases:
                 dst=target,
                 data=spread,
                 op0=Token("nl.multiply"),
-                operand0=self._key_columns(row, step.columns.index(update.key), 1),
+                operand0=self._key_columns(self.keys, row, step.columns.index(update.key), 1),
                 op1=Token("nl.add"),
                 operand1=current,
             )
@@ -313,6 +337,7 @@ class Phases:
     def _finish_rows(self) -> None:
         block = self.blocks["finish_rows"]
         self._ask("prepare_rows", reads="group_outputs", after="finish_rows")
+        self.selector.leisure = True
         for output, value in self.step.values:
             block.origin = output.span
             source = self._output_tile(output, value)

@@ -216,7 +216,7 @@ class _Pipeline:
         K, V = self.phases.sizes
         heads, next_heads = now["heads"], ahead["heads"]
         count = chunk.let_named("count", smallest(STORE, heads - start))
-        new = Tile("new_sb", (K, count * V), F32, Space.SBUF)
+        new = Tile("new_sb", (K, count * V), self.phases.stored, Space.SBUF)
         chunk.statements.append(Allocate(new))
         with chunk.loop("head", start, start + count) as (body, head):
             now = {**now, "head": head}
