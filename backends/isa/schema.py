@@ -38,6 +38,7 @@ class Kind(Enum):
     OPERATOR = "ALU operator"
     FUNCTION = "activation function"
     NUMBER = "number"
+    NUMBERS = "list of numbers, or one number"
     INTEGER = "integer"
     FLAG = "True or False"
     CHOICE = "member of an enumeration"

@@ -69,7 +69,7 @@ class ArgumentMaker:
         if isinstance(value, TensorSpec):
             return self._tensor(name, value.shape, value.dtype, None)
         if (array := as_array(value)) is not None:
-            return self._tensor(name, array.shape, _dtype_of(name, array), array)
+            return self._tensor(name, array.shape, _dtype_of(name, array.dtype), array)
         if isinstance(value, tuple):
             return tuple(self.convert(f"{name}[{i}]", item) for i, item in enumerate(value))
         if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
@@ -78,6 +78,8 @@ class ArgumentMaker:
             return self._object(name, value)
         if isinstance(value, np.generic):
             return value.item()
+        if isinstance(value, np.dtype):
+            return _dtype_of(name, value)
         if value is None or isinstance(value, _CONSTANTS) or callable(value):
             return value
         raise Fault(
@@ -153,13 +155,13 @@ def _from_torch(tensor: Any) -> NDArray[Any]:
     return np.asarray(bits).view(dtype.numpy)
 
 
-def _dtype_of(name: str, array: NDArray[Any]) -> Dtype:
+def _dtype_of(name: str, dtype: np.dtype[Any]) -> Dtype:
     try:
-        return find_dtype(array.dtype)
+        return find_dtype(dtype)
     except ValueError:
         raise Fault(
             "S104",
-            f"argument `{name}` has dtype `{array.dtype}`, which the machine does not have",
+            f"argument `{name}` has dtype `{dtype}`, which the machine does not have",
             help="convert it to a 32-bit type first",
         ) from None
 

@@ -60,7 +60,7 @@ ROWS: tuple[Instruction, ...] = (
             out(spaces=DMA_SPACES),
             Param("srcs", Kind.TILES, spaces=DMA_SPACES),
             operator("reduce_op", frozenset({"add"})),
-            Param("scales", Kind.NUMBER, default=None),
+            Param("scales", Kind.NUMBERS, default=None),
             Param("unique_indices", Kind.FLAG, default=True),
             _OOB,
             NAME,

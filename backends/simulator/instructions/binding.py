@@ -107,6 +107,13 @@ def _number(row: Instruction, param: Param, value: Any) -> Any:
     return value
 
 
+def _numbers(row: Instruction, param: Param, value: Any) -> tuple[Any, ...]:
+    items = value if isinstance(value, (list, tuple)) else (value,)
+    if not all(_is_number(item) for item in items):
+        raise _wrong(row, param, value, param.kind.value)
+    return tuple(items)
+
+
 def _integer(row: Instruction, param: Param, value: Any) -> int:
     if not isinstance(value, Integral):
         raise _wrong(row, param, value, param.kind.value)
@@ -124,13 +131,14 @@ def _choice(row: Instruction, param: Param, value: Any) -> str:
     if isinstance(value, members):
         return value.name
     machine = running()
-    by_value = {member.value: member.name for member in members}
-    if machine is None or type(value) is not int or value not in by_value:
+    stand_ins = {member.value: member.name for member in members}
+    stand_ins |= {member.name: member.name for member in members}
+    if machine is None or type(value) not in (int, str) or value not in stand_ins:
         names = ", ".join(members.__members__)
         raise _wrong(row, param, value, f"member of `nki.isa.{param.choices}` ({names})")
-    name = by_value[value]
-    advice = f"`{param.name}={value}` should be `nisa.{param.choices}.{name}`"
-    if machine.options.enumeration_integers == "fault":
+    name = stand_ins[value]
+    advice = f"`{param.name}={value!r}` should be `nisa.{param.choices}.{name}`"
+    if machine.options.enumeration_stand_ins == "fault":
         raise Fault("S302", advice)
     machine.warn("S302", advice)
     return name
@@ -180,6 +188,7 @@ _CONVERSIONS: dict[Kind, Callable[[Instruction, Param, Any], Any]] = {
     Kind.OPERATOR: _operator,
     Kind.FUNCTION: _operator,
     Kind.NUMBER: _number,
+    Kind.NUMBERS: _numbers,
     Kind.INTEGER: _integer,
     Kind.FLAG: _flag,
     Kind.CHOICE: _choice,

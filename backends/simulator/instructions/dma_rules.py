@@ -57,8 +57,8 @@ def check_dma_compute(call: BoundCall) -> None:
     if len(sources) > _MAX_SOURCES:
         raise Fault("S314", f"`srcs` has {len(sources)} tiles; at most {_MAX_SOURCES} are allowed")
     scales = call["scales"]
-    if scales not in (None, 1, 1.0):
-        raise Fault("S326", f"`scales` must be None or 1.0, not {scales!r}")
+    if scales is not None and any(scale != 1 for scale in scales):
+        raise Fault("S326", f"every one of `scales` must be 1.0, they are {scales}")
     if not any(tile.dynamic for tile in (dst, *sources)):
         return
     if len(sources) != 2:

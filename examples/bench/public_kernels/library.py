@@ -91,6 +91,8 @@ def _install(checkout: Path, target: str) -> None:
         modules[name] = _Anything(name)
     sys.modules.update(modules)
     sys.modules["neuron_dtypes"] = _element_types()
+    # The tests also reach the element types as a submodule, which kernels never do.
+    sys.modules["nki.dtype"] = modules["nki"].dtype = _element_types()  # type: ignore[attr-defined]
     sys.meta_path.insert(0, _Stubs())
     sys.path[:0] = [str(checkout), str(checkout / "src"), str(checkout / "src" / "nkilib_src")]
     for name in [name for name in sys.modules if name.partition(".")[0] == "test"]:
