@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from attrs import frozen
 from numpy.random import Generator
@@ -15,6 +16,11 @@ from backends.simulator.faults import Fault
 from backends.simulator.run import simulate
 from examples.bench.public_kernels.references import Array
 from examples.bench.public_kernels.report import OutOfTime, Row, relative_error, time_limit
+
+BF16 = ml_dtypes.bfloat16
+F32 = np.float32
+C = 128
+"""Chunk length and head size of the kernels here."""
 
 Values = dict[str, Any]
 References = Sequence[Array]
@@ -33,6 +39,11 @@ class Case:
     atol: float
     target: str = "trn2"
     lnc: int = 1
+
+
+def random_state(r: Generator, *shape: int) -> Array:
+    """Return a small fp32 state."""
+    return (0.1 * r.standard_normal(shape)).astype(F32)
 
 
 def _run(case: Case, path: Path, roots: Sequence[Path], seconds: int) -> Row:
@@ -63,7 +74,7 @@ def _run(case: Case, path: Path, roots: Sequence[Path], seconds: int) -> Row:
 
 
 def run_cases(cases: Sequence[Case], folder: Path, expression: str, seconds: int) -> list[Row]:
-    """Run every case whose file the folder holds and whose kernel's name has `expression`."""
+    """Run every case whose file the folder holds and whose name has the word `expression`."""
     roots = [path.parent for path in folder.resolve().rglob("nkilib") if path.is_dir()]
     rows = []
     for case in cases:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.random import Generator
 
-from examples.bench.public_kernels.case import Case, References, Values
+from examples.bench.public_kernels.case import BF16, F32, C, Case, References, Values, random_state
+from examples.bench.public_kernels.gdn_cases import GDN_CASES
 from examples.bench.public_kernels.references import (
     Array,
     delta_rule,
@@ -22,10 +22,6 @@ from examples.bench.public_kernels.references import (
     unit,
 )
 
-BF16 = ml_dtypes.bfloat16
-F32 = np.float32
-C = 128
-"""Chunk length and head size of the chunked kernels."""
 
 def _triangles() -> Values:
     """Return the constant masks that the chunked kernels take."""
@@ -62,102 +58,12 @@ def _recurrence(x: Values, *, raw: bool = False) -> tuple[Array, Array]:
     return delta_rule(q, k, x["value"], x["g_in"][:, 0], x["beta_in"][:, 0], state)
 
 
-def _state(r: Generator, *shape: int) -> Array:
-    return (0.1 * r.standard_normal(shape)).astype(F32)
-
-
-# GDN of nki-library.
-
-
-def _gdn_tkg_inputs(r: Generator) -> Values:
-    bh, hv, k, v = 24, 12, 128, 128
-    return {
-        "q": unit(r.standard_normal((bh, k))).astype(BF16),
-        "k": unit(r.standard_normal((bh, k))).astype(BF16),
-        "v": r.standard_normal((bh, v)).astype(BF16),
-        "b": r.standard_normal(bh).astype(F32),
-        "a": (0.1 * r.standard_normal(bh)).astype(F32),
-        "A_log": (0.5 * r.standard_normal(hv)).astype(F32),
-        "dt_bias": (0.1 * r.standard_normal(hv)).astype(F32),
-        "z": r.standard_normal((bh, v)).astype(BF16),
-        "norm_weight": (1 + 0.2 * r.standard_normal(v)).astype(F32),
-        "state_in": _state(r, bh, k, v),
-    }
-
-
-def _gdn_tkg(x: Values) -> References:
-    x = {name: np.asarray(value, np.float64) for name, value in x.items()}
-    bh, hv = len(x["q"]), len(x["A_log"])
-    head = np.arange(bh) % hv
-    g = -np.exp(x["A_log"][head]) * softplus(x["a"] + x["dt_bias"][head])
-    q, k = unit(x["q"]) / np.sqrt(x["q"].shape[1]), unit(x["k"])
-    rows = [
-        delta_rule(q[i : i + 1], k[i : i + 1], x["v"][i : i + 1], g[i : i + 1],
-                   sigmoid(x["b"][i : i + 1]), x["state_in"][i])
-        for i in range(bh)
-    ]  # fmt: skip
-    out = gated_rms_norm(np.concatenate([row[0] for row in rows]), x["norm_weight"], x["z"])
-    return out, np.array([row[1][-1] for row in rows])
-
-
-def _mask_pack() -> Array:
-    """Return the ten constant planes of the Schur form."""
-    row, column = np.indices((C, C))
-    planes = [
-        np.where(column > row, -1e9, 0.0),
-        np.where(column < row, 1.0, 0.0),
-        np.eye(C),
-        np.where((row % 2 == 1) & (column == row - 1), 1.0, 0.0),
-    ]
-    for level in range(6):
-        w = 2 ** (level + 1)
-        same = row // (2 * w) == column // (2 * w)
-        planes.append(np.where(same & (row // w % 2 == 1) & (column // w % 2 == 0), -1.0, 0.0))
-    return np.array(planes, F32)
-
-
-def _gdn_cte_inputs(
-    algorithm: str, b: int, hk: int, hv: int, s: int, *, state: bool
-) -> Callable[[Generator], Values]:
-    def make(r: Generator) -> Values:
-        values: Values = {
-            "query": unit(r.standard_normal((b, hk, s, C))).astype(BF16),
-            "key": unit(r.standard_normal((b, hk, s, C))).astype(BF16),
-            "value": r.standard_normal((b, hv, s, C)).astype(BF16),
-            "g_log": -np.exp(r.uniform(-5, -1, (b, hv, s))).astype(F32),
-            "beta": sigmoid(r.standard_normal((b, hv, s))).astype(F32),
-            "algorithm": algorithm,
-            "scale": 1 / float(np.sqrt(C)),
-        }
-        if algorithm == "schur":
-            values["mask_pack"] = _mask_pack()
-        if state:
-            values["recurrent_state"] = _state(r, b, hv, C, C)
-        return values
-
-    return make
-
-
-def _gdn_cte(x: Values) -> References:
-    b, hv, s, _ = x["value"].shape
-    group = hv // x["query"].shape[1]
-    out, last = np.empty((b, hv, s, C)), np.empty((b, hv, C, C))
-    for i in range(b):
-        for h in range(hv):
-            state = x["recurrent_state"][i, h] if "recurrent_state" in x else np.zeros((C, C))
-            q = x["query"][i, h // group].astype(np.float64) * x["scale"]
-            k, v = x["key"][i, h // group], x["value"][i, h]
-            o, states = delta_rule(q, k, v, x["g_log"][i, h], x["beta"][i, h], state)
-            out[i, h], last[i, h] = o, states[-1]
-    return out, last
-
-
 # DeltaNet of NxD Inference (contrib) and of the qwen3_6_moe translation.
 
 
 def _step_batched_inputs(r: Generator) -> Values:
     x = _tokens(r, 16, normalised=True)
-    return x | {"state_in": _state(r, 16 * C, C)}
+    return x | {"state_in": random_state(r, 16 * C, C)}
 
 
 def _step_batched(x: Values) -> References:
@@ -180,7 +86,7 @@ def _chunk_step_inputs(r: Generator) -> Values:
     total = np.cumsum(x.pop("g_in"), axis=0, dtype=F32)
     names = {"beta_broadcast": x.pop("beta_in"), "g_cumsum": total}
     last = np.broadcast_to(total[-1], total.shape).copy()
-    return x | names | {"g_last": last, "state_in": _state(r, C, C)} | _triangles()
+    return x | names | {"g_last": last, "state_in": random_state(r, C, C)} | _triangles()
 
 
 def _chunk_step(x: Values) -> References:
@@ -200,7 +106,7 @@ def _multihead(x: Values) -> References:
 def _affine_inputs(r: Generator) -> Values:
     matrices = [(r.standard_normal((3, C, C)) / np.sqrt(C)).astype(F32) for _ in range(4)]
     names = ("output_base", "output_state", "state_matrix", "state_bias")
-    return dict(zip(names, matrices, strict=True)) | {"initial_state": _state(r, C, C)}
+    return dict(zip(names, matrices, strict=True)) | {"initial_state": random_state(r, C, C)}
 
 
 def _affine(x: Values) -> References:
@@ -233,7 +139,7 @@ def _verify_inputs(hk: int, hv: int, t: int) -> Callable[[Generator], Values]:
             "b": r.standard_normal((t, hv)).astype(F32),
             "A_log": (0.5 * r.standard_normal(hv)).astype(F32),
             "dt_bias": (0.1 * r.standard_normal(hv)).astype(F32),
-            "init_state": _state(r, hv, C, C),
+            "init_state": random_state(r, hv, C, C),
         }
 
     return make
@@ -283,7 +189,6 @@ def _matmul(x: Values) -> References:
     return (x["lhsT"].astype(np.float64).T @ x["rhs"].astype(np.float64),)
 
 
-_GDN = "nkilib/experimental/gdn/"
 _NXDI = "Qwen3.5-2B/src/nki_kernels/"
 _KEV = "nki_kernels/deltanet/"
 _TUTORIAL = "tutorials/matrix_multiplication/matrix_multiplication_nki_kernels.py"
@@ -302,7 +207,8 @@ def _token_inputs(
 ) -> Callable[[Generator], Values]:
     def make(r: Generator) -> Values:
         x = _tokens(r, n, normalised=normalised)
-        more = _triangles() | {"initial_state": _state(r, C, C), "state_in": _state(r, C, C)}
+        state = random_state(r, C, C)
+        more = _triangles() | {"initial_state": state, "state_in": state}
         return (_wide(x) if wide else x) | {name: more[name] for name in extra}
 
     return make
@@ -314,23 +220,11 @@ _RAW = _token_inputs(2 * C, normalised=False, extra=("initial_state", *_MASKS))
 
 def _multihead_inputs(r: Generator) -> Values:
     x = _tokens(r, C, normalised=False, heads=(2,))
-    return x | {"initial_state": _state(r, 2, C, C)} | _triangles()
+    return x | {"initial_state": random_state(r, 2, C, C)} | _triangles()
 
 
 CASES: tuple[Case, ...] = (
-    *(
-        Case(_GDN + "gdn_tkg.py", "gdn_tkg", f"BH 24, LNC {lnc}", _gdn_tkg_inputs, _gdn_tkg,
-             2e-2, 2e-2, target, lnc)
-        for target in ("trn2", "trn3") for lnc in (1, 2)
-    ),
-    Case(_GDN + "gdn_cte.py", "gdn_cte", "schur B1 Hk2 Hv4 S256, state",
-         _gdn_cte_inputs("schur", 1, 2, 4, 256, state=True), _gdn_cte, 5e-2, 5e-2),
-    Case(_GDN + "gdn_cte.py", "gdn_cte", "schur B2 Hk2 Hv2 S128, LNC 2",
-         _gdn_cte_inputs("schur", 2, 2, 2, 128, state=False), _gdn_cte, 5e-2, 5e-2, lnc=2),
-    Case(_GDN + "gdn_cte.py", "gdn_cte", "neumann B1 H2 S128",
-         _gdn_cte_inputs("neumann", 1, 2, 2, 128, state=False), _gdn_cte, 5e-2, 5e-2),
-    Case(_GDN + "gdn_cte.py", "gdn_cte", "neumann B2 H1 S256",
-         _gdn_cte_inputs("neumann", 2, 1, 1, 256, state=False), _gdn_cte, 5e-2, 5e-2),
+    *GDN_CASES,
     _nxdi("nki_deltanet.py", "_deltanet_recurrent_step_batched_kernel", _step_batched_inputs,
           _step_batched, "BH 16"),
     _nxdi("nki_deltanet.py", "deltanet_recurrent_step",

@@ -21,6 +21,11 @@ def sigmoid(x: Array) -> Array:
     return np.asarray(1.0 / (1.0 + np.exp(-x)))
 
 
+def silu(x: Array) -> Array:
+    """Return x * sigmoid(x)."""
+    return x * sigmoid(x)
+
+
 def unit(x: Array, epsilon: float = EPSILON) -> Array:
     """Return rows divided by sqrt(sum of squares + epsilon)."""
     norm: Array = np.sqrt((x * x).sum(-1, keepdims=True) + epsilon)
