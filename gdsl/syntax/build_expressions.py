@@ -15,7 +15,7 @@ Child = Any
 """What lark hands a callback: a token, a node, a tuple of nodes, or None for what was left out."""
 
 _ENDING_IN_A_LINE_END = frozenset({"use", "fn", "rule", "kernel", "schedule", "shapes"})
-"""Rules whose last token is a line end or dedent, behind comments; they end with their last part."""
+"""Rules whose last token is a line end or dedent, maybe behind a comment."""
 
 
 class ExpressionBuilder:
