@@ -1,8 +1,9 @@
 """The lark parser made from `gdsl.lark`, once per process.
 
 Analysing the grammar takes longer than parsing any kernel, so lark keeps the result in the user's
-cache folder (`$GDSL_CACHE_DIR`, else `$XDG_CACHE_HOME/gdsl`, else `~/.cache/gdsl`). lark checks that
-a kept result belongs to this grammar and these versions, and does without where it cannot write.
+cache folder: `$GDSL_CACHE_DIR`, else `$XDG_CACHE_HOME/gdsl`, else `~/.cache/gdsl`. lark checks
+that a kept result belongs to this grammar and these versions, and does without where it cannot
+write.
 """
 
 from __future__ import annotations
