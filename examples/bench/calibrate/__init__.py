@@ -1,0 +1,1 @@
+"""The cost model against published timings: see `__main__.py`."""
