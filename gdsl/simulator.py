@@ -58,5 +58,11 @@ class Simulator(Protocol):
     def lint(self, path: Path, nki_version: str | None = None) -> tuple[Diagnostic, ...]:
         """Return what NKI releases would not accept of this file (one release, or all known)."""
 
+    def fault_codes(self) -> Mapping[str, str]:
+        """Return {code: title} of what it may refuse."""
+
+    def explain(self, code: str) -> str | None:
+        """Return the long text of a fault's code."""
+
     def not_simulated(self) -> tuple[str, ...]:
         """Return the instructions of the ISA that this simulator refuses, by name."""

@@ -1,10 +1,12 @@
-"""`gdsl explain`: the long text of a diagnostic code."""
+"""`gdsl explain`: the long text of a diagnostic's or a simulator fault's code."""
 
 from __future__ import annotations
 
 import argparse
 
+from gdsl import registry
 from gdsl.diagnostics.codes import CODES
+from gdsl.diagnostics.explain import explain
 from gdsl.errors import UsageError
 from gdsl.suggest import did_you_mean
 
@@ -19,17 +21,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the page, or the list."""
-    from gdsl.diagnostics.explain import explain
-
+    codes = {**CODES, **registry.simulator().fault_codes()}
     if args.code is None:
-        for code, title in CODES.items():
+        for code, title in codes.items():
             print(f"{code}  {title}")
         return 0
-    page = explain(args.code.upper())
+    code = args.code.upper()
+    page = explain(code) if code in CODES else registry.simulator().explain(code)
     if page is None:
         raise UsageError(
-            f"there is no code `{args.code}`{did_you_mean(args.code.upper(), CODES)}; "
-            "`gdsl explain` lists them"
+            f"there is no code `{args.code}`{did_you_mean(code, codes)}; `gdsl explain` lists them"
         )
     print(page.rstrip())
     return 0

@@ -1,0 +1,163 @@
+"""Each regime really is what its name says, for the kernels it applies to."""
+
+import math
+
+import numpy as np
+import pytest
+
+import gdsl
+from gdsl.regimes.catalogue import REGIMES
+from gdsl.regimes.drive import evaluate
+from gdsl.regimes.parts import input_parts
+from gdsl.regimes.trial import Setting, Skip, Trial
+from gdsl.runner import Array
+
+SIZES = {
+    "gdn_tkg": {"B": 1, "Hv": 3, "K": 16, "V": 8},
+    "gdn_cte": {"B": 1, "Hk": 2, "G": 2, "T": 40, "K": 16, "V": 8},
+    "kda_tkg": {"B": 1, "H": 2, "K": 16, "V": 8},
+}
+CHUNK = {"gdn_tkg": None, "gdn_cte": 16, "kda_tkg": None}
+
+
+def setting(name: str) -> Setting:
+    return Setting(gdsl.load(name).kernel, SIZES[name], 0, CHUNK[name])
+
+
+def trials(name: str, regime: str) -> list[Trial]:
+    found = REGIMES[regime].trials(setting(name))
+    assert not isinstance(found, Skip), found
+    return list(found)
+
+
+def role(name: str, which: str, trial: Trial, call: int = 0) -> Array:
+    """The values of the expression that plays a role, from the trial's arguments."""
+    kernel = gdsl.load(name).kernel
+    (roles,) = setting(name).roles
+    (expr,) = roles.expressions[which]  # type: ignore[index]
+    values = {}
+    for item in kernel.inputs:
+        (part,) = input_parts(item)
+        shape = [trial.sizes[axis] for axis in part.axes]
+        values[part] = np.asarray(trial.calls[call][item.name]).reshape(shape)
+    return evaluate(kernel, expr, values, trial.sizes)
+
+
+@pytest.mark.parametrize("name", ["gdn_tkg", "gdn_cte", "kda_tkg"])
+@pytest.mark.parametrize(
+    ("regime", "which", "value"),
+    [("beta-0", "beta", 0.0), ("beta-1", "beta", 1.0), ("decay-1", "decay", 1.0)],
+)
+def test_gates_at_their_ends_exactly(name: str, regime: str, which: str, value: float) -> None:
+    (trial,) = trials(name, regime)
+    assert np.all(role(name, which, trial) == value)
+
+
+@pytest.mark.parametrize("name", ["gdn_tkg", "gdn_cte"])
+@pytest.mark.parametrize(("regime", "log"), [("strong-decay", -0.7), ("strongest-decay", -21.0)])
+def test_log_decay_within_five_per_cent(name: str, regime: str, log: float) -> None:
+    (trial,) = trials(name, regime)
+    np.testing.assert_allclose(np.log(role(name, "decay", trial)), log, rtol=0.05)
+
+
+def test_a_bounded_gate_cannot_go_below_its_bound() -> None:
+    found = REGIMES["strongest-decay"].trials(setting("kda_tkg"))
+    assert isinstance(found, Skip)
+    assert "cannot be" in found.reason
+
+
+def test_strong_tokens_precede_weak_ones_in_a_chunk() -> None:
+    (trial,) = trials("gdn_cte", "strong-then-weak")
+    logs = np.log(role("gdn_cte", "decay", trial))
+    np.testing.assert_allclose(logs[..., :8], -21.0, rtol=0.05)
+    np.testing.assert_allclose(logs[..., 8:16], -1e-3, rtol=0.05)
+    (trial,) = trials("gdn_cte", "one-reset")
+    logs = np.log(role("gdn_cte", "decay", trial))
+    assert np.all(np.sum(logs < -300, axis=-1) == 2)
+
+
+def test_weak_decay_lasts_a_thousand_steps() -> None:
+    (trial,) = trials("gdn_tkg", "weak-decay")
+    assert len(trial.calls) == 1000
+    np.testing.assert_allclose(np.log(role("gdn_tkg", "decay", trial, 999)), -1e-4, rtol=0.05)
+    assert math.prod(trial.sizes[axis] for axis in ("B", "Hv")) <= 2
+    (trial,) = trials("gdn_cte", "weak-decay")
+    assert trial.sizes["T"] == 1000
+
+
+def unit_keys(name: str, trial: Trial) -> Array:
+    keys = role(name, "key", trial)
+    return np.asarray(keys / np.linalg.norm(keys, axis=-1, keepdims=True))
+
+
+def test_identical_and_correlated_keys() -> None:
+    (same,) = trials("gdn_cte", "identical-keys")
+    keys = unit_keys("gdn_cte", same)
+    cosines = np.einsum("bhtk,bhsk->bhts", keys, keys)
+    np.testing.assert_allclose(cosines, 1.0, atol=1e-12)
+    (near,) = trials("gdn_cte", "correlated-keys")
+    keys = unit_keys("gdn_cte", near)
+    cosines = np.einsum("bhtk,bhsk->bhts", keys, keys)
+    off = cosines[..., ~np.eye(40, dtype=bool)]
+    assert abs(off.mean() - 0.9) < 0.02
+
+
+def test_a_zero_key_and_its_neighbours() -> None:
+    (trial,) = trials("gdn_cte", "zero-key")
+    norms = np.linalg.norm(role("gdn_cte", "key", trial), axis=-1)
+    assert np.count_nonzero(norms == 0) == 2
+
+
+def test_lengths_stand_around_chunks() -> None:
+    assert [t.sizes["T"] for t in trials("gdn_cte", "lengths")] == [1, 15, 16, 17, 47]
+
+
+def test_rectangles_and_head_ratios() -> None:
+    shapes = {(t.sizes["K"], t.sizes["V"]) for t in trials("gdn_cte", "rectangular")}
+    assert shapes == {(16, 8), (8, 16)}
+    assert [t.sizes["G"] for t in trials("gdn_cte", "head-ratios")] == [1, 2, 3]
+    assert isinstance(REGIMES["head-ratios"].trials(setting("gdn_tkg")), Skip)
+
+
+def test_a_cut_run_is_the_whole_run_in_pieces() -> None:
+    found = trials("gdn_cte", "split")
+    assert [t.sizes["T"] for t in found] == [12] * 11 + [18] * 4
+    for trial in found:
+        assert trial.whole is not None
+        pieces = [call["query"] for call in trial.calls]
+        np.testing.assert_array_equal(np.concatenate(pieces, axis=2), trial.whole["query"])
+
+
+def test_padding_slots_and_reset_poison_what_must_not_be_read() -> None:
+    kernel = gdsl.load("gdn_cte_varlen").kernel
+    sizes = {axis.name: 2 for axis in kernel.axes} | {"T": 8, "B": 4}
+    found = REGIMES["padding"].trials(Setting(kernel, sizes, 0, 16))
+    assert not isinstance(found, Skip)
+    (trial,) = found
+    (call,) = trial.calls
+    poisoned = np.isnan(call["query"]).any(axis=(1, 3))
+    lengths = call["valid_len"].astype(int)
+    assert [list(row).index(True) if row.any() else 8 for row in poisoned] == list(lengths)
+
+    kernel = gdsl.load("gdn_tkg_pool").kernel
+    sizes = {"B": 8, "N": 9, "Hk": 1, "G": 2, "K": 4, "V": 4}
+    found = REGIMES["slots"].trials(Setting(kernel, sizes, 0))
+    assert not isinstance(found, Skip)
+    (call,) = next(iter(found)).calls
+    read, write = call["read"], call["write"]
+    kinds = {(bool(0 <= r < 9), bool(0 <= w < 9)) for r, w in zip(read, write, strict=True)}
+    assert kinds == {(True, True), (True, False), (False, True), (False, False)}
+
+
+@pytest.mark.parametrize("regime", [name for name in REGIMES if name != "weak-decay"])
+def test_every_regime_runs_or_says_why_not_and_repeats_itself(regime: str) -> None:
+    for name in ("gdn_tkg", "gdn_cte"):
+        first, again = (REGIMES[regime].trials(setting(name)) for _ in range(2))
+        if isinstance(first, Skip):
+            assert len(first.reason) > 10
+            continue
+        assert not isinstance(again, Skip)
+        for a, b in zip(first, again, strict=True):
+            for x, y in zip(a.calls, b.calls, strict=True):
+                assert x.keys() == y.keys()
+                assert all(np.array_equal(x[k], y[k], equal_nan=True) for k in x)
