@@ -44,8 +44,8 @@ class Bound:
 
 def bind(kernel: Kernel, arguments: Arguments, arithmetic: Arithmetic) -> Bound:
     """Bind arguments by name. Raises RunError where a name, dtype or shape does not fit."""
-    _check_names(kernel, arguments)
-    params = {param.name: _param(param, arguments) for param in kernel.params}
+    arguments = _declared_names(kernel, arguments)
+    params = {param.symbol: _param(param, arguments) for param in kernel.params}
     tensors = {
         item_name: np.asarray(arguments[item_name])
         for item_name, _ in _tensors(kernel)
@@ -55,17 +55,15 @@ def bind(kernel: Kernel, arguments: Arguments, arithmetic: Arithmetic) -> Bound:
         if name not in tensors and not _may_be_missing(item):
             raise fault("E0702", f"argument `{name}` of `{kernel.name}` is missing", item.span)
     dtypes = _dtypes(kernel, tensors, arithmetic)
-    sizes = _sizes(kernel, tensors, params)
+    sizes = _sizes(kernel, tensors, {param.name: params[param.symbol] for param in kernel.params})
     names: dict[Symbol, Value] = {}
-    for param in kernel.params:
-        number = params[param.name]
-        dtype = np.bool_ if param.kind == "bool" else arithmetic.compute
-        names[param.symbol] = Value((), np.asarray(number, dtype))
+    for symbol, number in params.items():
+        dtype = np.bool_ if isinstance(number, bool) else arithmetic.compute
+        names[symbol] = Value((), np.asarray(number, dtype))
     for item in kernel.inputs:
         names[item.symbol] = _value(item, tensors.get(item.name), sizes, arithmetic)
     states = {s.argument: tensors[s.argument] for s in kernel.states if s.argument in tensors}
-    by_symbol = {param.symbol: params[param.name] for param in kernel.params}
-    return Bound(names, states, sizes, dtypes, by_symbol)
+    return Bound(names, states, sizes, dtypes, params)
 
 
 def declared_dtype(dtype: Dtype | DtypeVar, dtypes: Mapping[str, Dtype]) -> Dtype:
@@ -83,18 +81,20 @@ def _tensors(kernel: Kernel) -> list[tuple[str, Input | State]]:
     return [*inputs, *((state.argument, state) for state in kernel.states)]
 
 
-def _check_names(kernel: Kernel, arguments: Arguments) -> None:
-    tensors = [name for name, _ in _tensors(kernel)]
-    known = [*tensors, *(param.name for param in kernel.params)]
-    passed_over = [a.name for a in kernel.call.arguments if a.name not in known]
+def _declared_names(kernel: Kernel, arguments: Arguments) -> Arguments:
+    """Return the arguments under the names of their declarations, which a call line may change."""
+    declared = [name for name, _ in _tensors(kernel)] + [param.name for param in kernel.params]
+    known = {name: name for name in declared}
+    known |= {a.name: a.key or a.name for a in kernel.call.arguments}
     for name in arguments:
-        if name not in known and name not in passed_over:
+        if name not in known:
             raise fault(
                 "E0703",
                 f"`{kernel.name}` has no argument `{name}`{did_you_mean(name, known)}",
                 kernel.span,
-                help=f"it takes {', '.join(f'`{k}`' for k in [*known, *passed_over])}",
+                help=f"it takes {', '.join(f'`{k}`' for k in known)}",
             )
+    return {known[name]: value for name, value in arguments.items()}
 
 
 def _param(param: Param, arguments: Arguments) -> float | int | bool:
@@ -114,7 +114,8 @@ def _param(param: Param, arguments: Arguments) -> float | int | bool:
             f"{show(param.type.range)}",
             param.span,
         )
-    return number.item()  # type: ignore[no-any-return]
+    plain: float | int | bool = number.item()
+    return plain
 
 
 # ---- dtypes

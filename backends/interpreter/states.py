@@ -16,6 +16,7 @@ from backends.interpreter.check import check_index
 from backends.interpreter.faults import fault
 from backends.interpreter.live import select
 from backends.interpreter.precision import Arithmetic
+from gdsl.errors import RunError
 from gdsl.ir.kernel import Accepted, Kernel, Slots, State
 from gdsl.ir.node import Symbol
 from gdsl.shapes import tensor_shape
@@ -29,14 +30,14 @@ def initial(state: State, kernel: Kernel, bound: Bound, arithmetic: Arithmetic) 
     if tensor is None or tensor.size == 0:
         return Value(axes, np.zeros([sizes[axis] for axis in axes], arithmetic.compute))
     value = from_tensor(tensor, state.dims, sizes)
-    value = Value(value.axes, arithmetic.computed(value.array))
+    filled: Value | None = None
     if state.slots is not None:
         value = _read_slots(state.slots, value, bound.names, sizes)
-        value = select(
-            is_slot(bound.names[state.slots.read], state.slots, sizes), value, zero, axes
-        )
+        filled = is_slot(bound.names[state.slots.read], state.slots, sizes)
     if state.accepted is not None:
         value = _after_accepted(state.accepted, value, kernel, bound)
+    value = Value(value.axes, arithmetic.computed(value.array))
+    value = select(filled, value, zero, axes)
     if state.unless is not None:
         value = select(bound.names[state.unless], value, zero, axes)
     return Value(axes, np.array(spread(value, axes, sizes)))
@@ -65,19 +66,23 @@ def check_slots(kernel: Kernel, names: Mapping[Symbol, Value], sizes: Sizes) -> 
         if slots is None or slots.write is None:
             continue
         read, write = names[slots.read].array, names[slots.write].array
-        writes = _writes(slots, names, sizes)
-        for row in np.flatnonzero(writes):
-            for other in range(len(write)):
-                twice = other > row and writes[other] and write[other] == write[row]
-                crossed = other != row and read[other] == write[row]
-                if twice or crossed:
-                    raise fault(
-                        "E0709",
-                        f"slot {write[row]} of `{state.argument}` is written by row {row} and "
-                        f"{'written' if twice else 'read'} by row {other}",
-                        state.span,
-                        help="give each row a slot of its own; rows of one call have no order",
-                    )
+        writer: dict[int, int] = {}
+        for row in np.flatnonzero(_writes(slots, names, sizes)):
+            first = writer.setdefault(int(write[row]), int(row))
+            if first != row:
+                raise _shared(state, int(write[row]), first, "written", int(row))
+        for reader, slot in enumerate(read.tolist()):
+            if writer.get(slot, reader) != reader:
+                raise _shared(state, slot, writer[slot], "read", reader)
+
+
+def _shared(state: State, slot: int, writer: int, verb: str, other: int) -> RunError:
+    return fault(
+        "E0709",
+        f"slot {slot} of `{state.argument}` is written by row {writer} and {verb} by row {other}",
+        state.span,
+        help="give each row a slot of its own; rows of one call have no order",
+    )
 
 
 def pool_after(

@@ -99,7 +99,7 @@ def test_a_slot_beyond_the_pool_is_no_slot(run: Callable[..., Any], slot: int) -
     ("read", "write", "shown"),
     [
         ([0, 1], [2, 2], "slot 2 of `windows` is written by row 0 and written by row 1"),
-        ([0, 1], [1, 0], "slot 1 of `windows` is written by row 0 and read by row 1"),
+        ([0, 1], [1, -1], "slot 1 of `windows` is written by row 0 and read by row 1"),
     ],
 )
 def test_two_rows_on_one_slot_are_refused(

@@ -200,6 +200,23 @@ kernel scaled:
         RUNNER.run(kernel_of(text), {"x": np.ones(1), "factor": 2.0}, RunOptions())
 
 
+def test_a_call_line_renames_accepts_and_ignores(kernel_of: Callable[[str], Kernel]) -> None:
+    text = """
+kernel scaled:
+    axes N
+    input x: f32[N]
+    param factor: float = 1.0
+    output out: f32[N] = x * factor
+    call (x, out, softmax_scale = factor, mask_pack = ignored, algorithm = inverse) -> out
+    """
+    allocated = np.full(2, np.nan)
+    extra = {"mask_pack": True, "algorithm": "schur", "out": allocated}
+    arguments = {"x": np.ones(2), "softmax_scale": 3.0, **extra}
+    outputs = RUNNER.run(kernel_of(text), arguments, RunOptions("float64"))
+    assert outputs["out"].tolist() == [3.0, 3.0]
+    assert np.isnan(allocated).all()
+
+
 def test_importing_the_interpreter_loads_nothing_behind_the_typed_kernel() -> None:
     program = (
         "import sys, backends.interpreter; "
