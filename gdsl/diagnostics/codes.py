@@ -71,5 +71,6 @@ CODES: dict[str, str] = {
     "E0710": "rename of axes of different size",
     "W0201": "value that nothing uses",
     "W0202": "axis that nothing uses",
+    "W0203": "state that is written and not returned",
     "G9999": "a fault of gdsl itself",
 }

@@ -39,8 +39,6 @@ class StateCell:
     latest: Symbol
     span: Span
     written: bool = False
-    failed: bool = False
-    """A statement that writes it was wrong and has been reported."""
 
 
 @define(eq=False)

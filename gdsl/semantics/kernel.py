@@ -68,6 +68,7 @@ def elaborate(node: ast.Kernel, scope: Scope, reporter: Reporter) -> Kernel | No
         span=node.span,
     )
     if not own.has_errors():
+        unused.check_states(frame, kernel)
         sizes.check(kernel, table, own)
     for diagnostic in own.sorted():
         reporter.add(diagnostic)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
+from gdsl.ir.kernel import Kernel, Let, Run
+from gdsl.ir.traverse import symbols
 from gdsl.semantics.frame import Binding, Frame, Kind
 from gdsl.suggest import nearest
 
@@ -29,6 +33,30 @@ def check(frame: Frame) -> None:
             )
 
 
+def check_states(frame: Frame, kernel: Kernel) -> None:
+    """Warn of a state whose new values, the last one and those on the way, go nowhere."""
+    used = {symbol for output in kernel.outputs for symbol in symbols(output.value)}
+    for statement in kernel.body:
+        match statement:
+            case Let(value=value):
+                used.update(symbols(value))
+            case Run():
+                used.add(statement.state)
+                used.update(symbol for arg in statement.args for symbol in symbols(arg))
+            case _:
+                assert_never(statement)
+    on_the_way = {s.state_out for s in kernel.body if isinstance(s, Run) and s.states in used}
+    for cell in {id(b.cell): b.cell for b in frame.bindings.values() if b.cell}.values():
+        if cell.written and cell.latest not in used | on_the_way:
+            frame.context.reporter.warning(
+                "W0203",
+                f"the new value of state `{cell.name}` is not returned",
+                cell.span,
+                label="written, and then lost",
+                help=f"return it: `output {cell.name}_out = {cell.name}`",
+            )
+
+
 def _report(binding: Binding, frame: Frame) -> None:
     reporter = frame.context.reporter
     match binding.kind:
@@ -41,13 +69,13 @@ def _report(binding: Binding, frame: Frame) -> None:
                 help="use it, or remove it; an argument that callers pass for nothing is accepted "
                 f"by `{binding.name} = ignored` in the call line",
             )
-        case Kind.VALUE:
+        case Kind.VALUE | Kind.DTYPE:
             reporter.warning(
                 "W0201",
-                f"value `{binding.name}` is not used",
+                f"{binding.kind.value} `{binding.name}` is not used",
                 binding.span,
                 label="never used",
-                help="remove it, or return it by an `output`",
+                help="use it, or remove it",
             )
         case _:
             pass

@@ -43,6 +43,11 @@ _HINTS: tuple[tuple[str, str, str], ...] = (
     (r"^param\s+\w+$", r"=", "give its kind: `param scale: float = 1.0`"),
     (r"^rule\s+\w+$", r"\(", "a rule names its axes: `rule delta[K, V](...)`"),
     (r"^(kernel|rule|schedule|shapes)\b.*$", r"", "end the line that opens a block with `:`"),
+    (
+        r"(<=|>=|<|>|==|!=)",
+        r"<=|>=|<|>|==|!=",
+        "comparisons do not chain; state one at a time: `assume x >= 0`, then `assume x <= 1`",
+    ),
     (r"^axes\b.*\w$", r"\w+", "separate axes by commas; `Hv = (Hk G)` makes one of two"),
 )
 

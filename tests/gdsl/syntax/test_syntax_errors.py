@@ -31,6 +31,7 @@ CASES = [
     ("kernel k:\n    o, S = scan r(q)\n", "E0101", "r", "expected `[`", "scan[T] rule"),
     ("kernel k:\n    x, S = step r(S) + 1\n", "E0101", "+", "end of the line", "line of its own"),
     ("kernel k:\n    call q -> o\n", "E0101", "q", "expected `(`", "call (q, k, v) -> out"),
+    ("kernel k:\n    assume 0 <= x <= 1\n", "E0101", "<=", "found `<=`", "do not chain"),
     ("kernel k:\n    x = f(1 2)\n", "E0101", "2", "expected an operator, `)` or `,`", None),
     ("axes B\n", "E0101", "axes", "expected a declaration", "block of a `kernel NAME:`"),
     ("kernel k:\n    axes B\n    rule r[K](x):\n", "E0101", "rule", "found `rule`", "left margin"),
