@@ -25,7 +25,8 @@ DEBUG = Variable("GDSL_DEBUG", "1 prints the traceback of an internal error")
 TARGET = Variable("NEURON_PLATFORM_TARGET_OVERRIDE", "default of `-t`: trn2 or gen3, trn3 or gen4")
 NO_COLOR = Variable("NO_COLOR", "anything: no colour")
 FORCE_COLOR = Variable("FORCE_COLOR", "anything: colour also into a pipe")
-VARIABLES: tuple[Variable, ...] = (DEBUG, TARGET, NO_COLOR, FORCE_COLOR)
+CACHE_DIR = Variable("GDSL_CACHE_DIR", "folder of the parser's tables (default: ~/.cache/gdsl)")
+VARIABLES: tuple[Variable, ...] = (DEBUG, TARGET, CACHE_DIR, NO_COLOR, FORCE_COLOR)
 
 TARGETS: tuple[str, ...] = ("trn2", "trn3")
 DEFAULT_TARGET = "trn2"

@@ -173,8 +173,8 @@ class _Work:
             return simulate(request.kernel, program, trial, bound, lnc, precision.widen)
         except GdslError as error:
             note = f"while verifying {what}; repeat: {self._repro(regime, target, lnc, precision)}"
-            noted = [evolve(d, notes=(*d.notes, note)) for d in error.diagnostics]
-            raise type(error)(f"{error}\n{note}", noted) from error
+            error.diagnostics = tuple(evolve(d, notes=(*d.notes, note)) for d in error.diagnostics)
+            raise
 
     def _judge(
         self,
