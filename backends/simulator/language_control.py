@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from backends.simulator.faults import Fault
-from backends.simulator.machine import Machine, current
+from backends.simulator.machine import current
+from backends.simulator.recorder import Recorder
 from backends.simulator.registers import VirtualRegister
 from backends.simulator.tensor import NkiTensor
 
@@ -48,20 +49,16 @@ def _check_axis(axis: int) -> None:
         raise Fault("S106", f"launch grids have one axis; axis {axis} does not exist")
 
 
-@contextmanager
-def _device_loop(machine: Machine) -> Iterator[None]:
-    """Mark the extent of a device loop."""
-    if machine.recorder.ordered:
+def _loop_recorder() -> Recorder:
+    """Return the recorder, where a device loop may begin."""
+    recorder = current().recorder
+    if recorder.ordered:
         raise Fault(
             "S111",
             "a device loop inside `no_reorder`",
             help="put the `no_reorder` block inside the loop's body",
         )
-    machine.loop_depth += 1
-    try:
-        yield
-    finally:
-        machine.loop_depth -= 1
+    return recorder
 
 
 def _trip_bound(bound: Bound) -> int:
@@ -88,8 +85,9 @@ def fori_loop(
 ) -> None:
     """Run `body_fun(i)` on the device for i = lower, lower + step, ... below upper."""
     trips = _trips(lower, upper, step)
-    with _device_loop(current()):
-        for i in trips:
+    recorder = _loop_recorder()
+    for i in trips:
+        with recorder.iteration():
             if body_fun(VirtualRegister(i)) is not None:  # type: ignore[func-returns-value]
                 raise Fault("S111", "the body of `nl.fori_loop` returns nothing")
 
@@ -101,8 +99,9 @@ def while_loop(
     if not isinstance(init, VirtualRegister):
         raise Fault("S111", "`nl.while_loop` starts from a register")
     register = init
-    with _device_loop(current()):
-        while _trip_bound(register) != 0:
+    recorder = _loop_recorder()
+    while _trip_bound(register) != 0:
+        with recorder.iteration():
             register = body_fun(register)
             if not isinstance(register, VirtualRegister):
                 raise Fault("S111", "the body of `nl.while_loop` returns the next register")
@@ -113,8 +112,9 @@ def dynamic_range(
 ) -> Iterator[VirtualRegister]:
     """Iterate on the device (deprecated form of `fori_loop`)."""
     trips = _trips(0, start, step) if stop is None else _trips(start, stop, step)
-    with _device_loop(current()):
-        for i in trips:
+    recorder = _loop_recorder()
+    for i in trips:
+        with recorder.iteration():
             yield VirtualRegister(i)
 
 

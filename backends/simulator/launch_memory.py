@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 from attrs import define, field
+from numpy.typing import NDArray
 
 from backends.simulator.faults import Fault
 from backends.simulator.memory import Storage
@@ -22,8 +26,11 @@ class SharedMemory:
         """Whether the program's next shared tensor was already allocated by the other one."""
         return self._next.get(program, 0) < len(self.storages)
 
-    def claim(self, program: int, wanted: Storage) -> Storage:
-        """Return the storage of the program's next shared tensor. Raises Fault S503."""
+    def claim(self, program: int, wanted: Storage, values: NDArray[Any] | None = None) -> Storage:
+        """Return the storage of the program's next shared tensor; `values` are a constant's.
+
+        Raises Fault S503.
+        """
         place = self._next.get(program, 0)
         self._next[program] = place + 1
         if place == len(self.storages):
@@ -37,4 +44,10 @@ class SharedMemory:
                 f"{list(known.shape)} {known.dtype} in the other program",
                 help="allocate shared tensors unconditionally and in the same order",
             )
+        if values is not None and known.data is not None:
+            same = np.array_equal(
+                known.data, np.array(values, known.cell).reshape(-1).view(np.uint8)
+            )
+            if not same:
+                raise Fault("S503", "a shared constant holds other values in the other program")
         return known

@@ -48,10 +48,7 @@ class Machine:
     """Engine name to its accumulator registers, one fp32 per partition."""
     plans: dict[Any, Any] = field(factory=dict)
     """Checked calls of the instruction layer, by call site and layouts."""
-    random_state: dict[str, Any] = field(factory=dict)
     warnings: dict[tuple[str, str, int], Diagnostic] = field(factory=dict)
-    loop_depth: int = 0
-    """Nesting depth of device loops."""
 
     @property
     def data(self) -> bool:
@@ -87,7 +84,7 @@ class Machine:
             values=values,
         )
         if region is MemoryRegion.shared_hbm:
-            storage = self.shared.claim(self.program_id, storage)
+            storage = self.shared.claim(self.program_id, storage, values)
         self.recorder.add_buffer(storage)
         return whole(storage)
 
@@ -140,10 +137,6 @@ class Machine:
         if engine not in self.accumulators:
             self.accumulators[engine] = np.full(PARTITIONS, np.nan, dtype=np.float32)
         return self.accumulators[engine]
-
-    def fault(self, code: str, message: str, help: str | None = None, **values: Any) -> Fault:
-        """Return a fault at the executing kernel line, to be raised."""
-        return Fault(code, message, values=values, help=help)
 
     def warn(self, code: str, message: str) -> None:
         """Keep a warning; one per code, message and line."""

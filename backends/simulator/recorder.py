@@ -6,7 +6,8 @@ Recording is on the hot path of shape-only runs, so an instruction is kept as ra
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from attrs import define, field
@@ -49,6 +50,8 @@ class RawRecord:
     attributes: Mapping[str, Attribute]
     depends_on: list[int]
     barrier: int | None
+    loop: tuple[int, ...]
+    """The device-loop iterations around it, outermost first."""
 
 
 @define(eq=False)
@@ -57,6 +60,8 @@ class BufferUse:
 
     storage: Storage
     born: int
+    loop: tuple[int, ...] = ()
+    """The device-loop iterations around its allocation."""
     last: int = -1
     """-1: never accessed."""
 
@@ -80,7 +85,11 @@ class NkiInstruction:
                 )
             if producer.index >= self.index:
                 raise Fault("S112", "an instruction cannot wait for one that comes after it")
-            self._recorder.records[self.index].depends_on.append(producer.index)
+            records = self._recorder.records
+            consumer, inner = records[self.index], records[producer.index].loop
+            if consumer.loop[: len(inner)] != inner:
+                raise Fault("S112", "an ordering edge cannot lead out of a device loop")
+            consumer.depends_on.append(producer.index)
         return self
 
 
@@ -94,13 +103,16 @@ class Recorder:
     ordered: int = 0
     """Nesting depth of `no_reorder` blocks."""
     _ordered_last: int | None = None
+    loop: tuple[int, ...] = ()
+    """The device-loop iterations being executed, outermost first."""
+    _iterations: int = 0
 
     def add_buffer(self, storage: Storage) -> int:
         """Return the trace's number of a storage, giving it one when it is new."""
         known = self._index.get(storage.id)
         if known is None:
             known = self._index[storage.id] = len(self.buffers)
-            self.buffers.append(BufferUse(storage, len(self.records)))
+            self.buffers.append(BufferUse(storage, len(self.records), self.loop))
         return known
 
     def add(
@@ -126,6 +138,7 @@ class Recorder:
                 attributes,
                 [] if self._ordered_last is None else [self._ordered_last],
                 barrier,
+                self.loop,
             )
         )
         if self.ordered:
@@ -137,7 +150,14 @@ class Recorder:
         buffer = self._index.get(storage.id)
         if buffer is None:
             buffer = self.add_buffer(storage)
-        self.buffers[buffer].last = index
+        use = self.buffers[buffer]
+        use.last = index
+        if use.loop and self.loop[: len(use.loop)] != use.loop:
+            raise Fault(
+                "S111",
+                f"tensor `{view.name or 'unnamed'}` of a device loop's body is used outside of it",
+                help="allocate it before the loop",
+            )
         dtype = view.dtype
         return RawAccess(
             operand,
@@ -149,6 +169,17 @@ class Recorder:
             view.offset,
             view.dynamic is not None,
         )
+
+    @contextmanager
+    def iteration(self) -> Iterator[None]:
+        """Mark the extent of one iteration of a device loop."""
+        outer = self.loop
+        self._iterations += 1
+        self.loop = (*outer, self._iterations)
+        try:
+            yield
+        finally:
+            self.loop = outer
 
     def open_ordered(self) -> None:
         """Enter a `no_reorder` block."""

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from enum import Enum, IntEnum
+from typing import Any
 
 from backends.isa import instructions
 
+_ORDERED = frozenset({"nc_version"})
+"""Generations are compared (`get_nc_version() <= nisa.nc_version.gen3`); nothing else is."""
+
+
+def _enumeration(name: str, members: dict[str, int]) -> type[Enum]:
+    kind: Any = IntEnum if name in _ORDERED else Enum
+    made: type[Enum] = kind(name, members)
+    return made
+
+
 ENUMS: dict[str, type[Enum]] = {
-    # Generations are compared (`get_nc_version() <= nisa.nc_version.gen3`); nothing else is.
-    name: (IntEnum if name == "nc_version" else Enum)(name, members)  # type: ignore[arg-type]
-    for name, members in instructions.ENUMERATIONS.items()
+    name: _enumeration(name, members) for name, members in instructions.ENUMERATIONS.items()
 }
 ENGINE_ALIASES: dict[str, Enum] = {
     alias: ENUMS["engine"][member] for alias, member in instructions.ENGINE_ALIASES.items()

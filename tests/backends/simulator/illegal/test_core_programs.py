@@ -72,6 +72,18 @@ PROGRAMS: tuple[tuple[str, str, str, str], ...] = (
         "with nl.no_reorder(): nl.fori_loop(0, 3, body)",
     ),
     (
+        "S111",
+        "tensor of a loop body used outside",
+        "nl.fori_loop(0, 2, keep)",
+        "nl.fori_loop(0, 2, keep); nisa.memset(KEPT[0], 0.0)",
+    ),
+    (
+        "S112",
+        "edge out of a loop",
+        "after_loop(nisa.memset(t, 0.0))",
+        "after_loop(None)",
+    ),
+    (
         "S112",
         "edge to no instruction",
         "m = nisa.memset(t, 0.0); nisa.memset(t, 1.0).depends_on(m)",
@@ -178,6 +190,18 @@ PROGRAMS: tuple[tuple[str, str, str, str], ...] = (
 )
 
 HELPERS = """
+KEPT = []
+
+def keep(register):
+    KEPT.append(nl.zeros((1, 1), nl.float32))
+
+def mark(register):
+    KEPT.append(nisa.memset(nl.zeros((1, 1), nl.float32), 0.0))
+
+def after_loop(first):
+    nl.fori_loop(0, 2, mark)
+    nisa.memset(nl.zeros((1, 1), nl.float32), 0.0).depends_on(first or KEPT[0])
+
 def sb(shape, dtype=nl.float32):
     return nl.zeros(shape, dtype, nl.sbuf)
 
