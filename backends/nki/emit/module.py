@@ -43,7 +43,7 @@ def _function(writer: Writer, function: Function) -> None:
         writer.forget_origin()
         write_statements(writer, function.body)
         if function.returns:
-            writer.line(f"return {', '.join(function.returns)}")
+            writer.names(function.returns, "", head="return ")
 
 
 def _top_level(writer: Writer) -> None:

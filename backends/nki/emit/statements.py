@@ -25,6 +25,7 @@ from backends.nki.program.nodes import (
     Tile,
     Token,
     Unpack,
+    Verbatim,
     View,
 )
 from backends.nki.program.numbers import ONE, ZERO, Number
@@ -66,20 +67,33 @@ def _statement(writer: Writer, statement: Statement) -> None:
             quoted = '"' + message.replace("\\", "\\\\").replace('"', '\\"') + '"'
             writer.line(f"assert {condition}, {'f' if '{' in message else ''}{quoted}")
         case RequireShape(tile=tile):
-            writer.line(f"assert {tile.name}.shape == {_tuple(tile.shape)}, (")
-            with writer.indented():
-                wanted = ", ".join(f"{{{size}}}" for size in tile.shape)
-                writer.line(f'f"{tile.name} must have shape ({wanted}), got {{{tile.name}.shape}}"')
-            writer.line(")")
+            wanted = ", ".join(f"{{{size}}}" for size in tile.shape)
+            message = f'f"{tile.name} must have shape ({wanted}), got {{{tile.name}.shape}}"'
+            check = f"assert {tile.name}.shape == {_tuple(tile.shape)}, "
+            if writer.fits(check + message):
+                writer.line(check + message)
+            else:
+                writer.line(f"{check}(")
+                with writer.indented():
+                    writer.line(message)
+                writer.line(")")
         case Banner(title=title):
             writer.blank()
             writer.line(f"# ========== {title} ==========")
         case Comment(text=text):
             writer.text("\n".join(f"# {line}" for line in text.split("\n")))
         case Rebind(targets=targets, sources=sources):
-            writer.line(f"{', '.join(targets)} = {', '.join(sources)}")
+            flat = f"{', '.join(targets)} = {', '.join(sources)}"
+            if writer.fits(flat):
+                writer.line(flat)
+            else:
+                # Targets and sources differ by name, so one after the other is the same.
+                for target, source in zip(targets, sources, strict=True):
+                    writer.line(f"{target} = {source}")
         case Unpack(names=names, tuple_name=source):
-            writer.line(f"{', '.join(names)} = {source}")
+            writer.names(names, f" = {source}")
+        case Verbatim(text=text):
+            writer.text(text)
         case _:
             assert_never(statement)
 

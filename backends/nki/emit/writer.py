@@ -6,7 +6,7 @@ statement came from is not the one before, and never twice in a row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from attrs import define, field
@@ -17,6 +17,17 @@ WIDTH = 120
 INDENT = "    "
 
 
+def split_arguments(text: str) -> list[str]:
+    """Split at the commas outside of brackets."""
+    parts, depth, start = [], 0, 0
+    for position, character in enumerate(text):
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and depth == 0:
+            parts.append(text[start:position].strip())
+            start = position + 1
+    return [*parts, text[start:].strip()]
+
+
 @define
 class Writer:
     """Collects lines. `origins` False leaves the origin comments out."""
@@ -25,6 +36,10 @@ class Writer:
     lines: list[str] = field(factory=list)
     _depth: int = 0
     _origin: tuple[str, int] | None = None
+
+    def fits(self, text: str) -> bool:
+        """Whether a line is not too wide at the current indentation."""
+        return len(INDENT) * self._depth + len(text) <= WIDTH
 
     def line(self, text: str = "") -> None:
         """Add one line at the current indentation."""
@@ -43,14 +58,38 @@ class Writer:
     def call(self, head: str, arguments: list[str]) -> None:
         """Add `head(arguments)`, one argument per line where it is too wide."""
         flat = f"{head}({', '.join(arguments)})"
-        if len(INDENT) * self._depth + len(flat) <= WIDTH:
+        if self.fits(flat):
             self.line(flat)
             return
         self.line(f"{head}(")
         with self.indented():
             for argument in arguments:
-                self.line(f"{argument},")
+                self._item(argument)
         self.line(")")
+
+    def _item(self, text: str) -> None:
+        """Add one item of a broken list; a call inside that is too wide is broken again."""
+        outer = text.find("(")
+        if len(INDENT) * self._depth + len(text) < WIDTH or outer < 0 or text[-1] != ")":
+            self.line(f"{text},")
+            return
+        self.line(text[: outer + 1])
+        with self.indented():
+            for inner in split_arguments(text[outer + 1 : -1]):
+                self._item(inner)
+        self.line("),")
+
+    def names(self, names: Sequence[str], tail: str, head: str = "") -> None:
+        """Add `head names tail`, in parentheses where it is too wide: `a, b = pair`."""
+        flat = f"{head}{', '.join(names)}{tail}"
+        if self.fits(flat):
+            self.line(flat)
+            return
+        self.line(f"{head}(")
+        with self.indented():
+            for name in names:
+                self.line(f"{name},")
+        self.line(f"){tail}")
 
     @contextmanager
     def indented(self) -> Iterator[None]:

@@ -32,6 +32,7 @@ from backends.nki.program.nodes import (
     Statement,
     Tile,
     Unpack,
+    Verbatim,
     View,
 )
 from backends.nki.program.numbers import Number, evaluate
@@ -116,7 +117,7 @@ class _Trace:
                 names.update(zip(targets, values, strict=True))
             case Unpack(names=targets, tuple_name=source):
                 names.update(zip(targets, names[source], strict=True))
-            case Require() | RequireShape() | Banner() | Comment():
+            case Require() | RequireShape() | Banner() | Comment() | Verbatim():
                 pass
             case _:
                 assert_never(statement)

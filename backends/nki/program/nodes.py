@@ -208,6 +208,13 @@ class Unpack:
     tuple_name: str
 
 
+@frozen
+class Verbatim:
+    """Statements of a hand-written schedule, kept as NKI text."""
+
+    text: str
+
+
 Statement = (
     Allocate
     | Instruction
@@ -221,6 +228,7 @@ Statement = (
     | Comment
     | Rebind
     | Unpack
+    | Verbatim
 )
 
 

@@ -31,6 +31,7 @@ from backends.nki.program.nodes import (
     Statement,
     Token,
     Unpack,
+    Verbatim,
     View,
 )
 from backends.nki.program.numbers import Binary, Choice, Extent, Name, Number, Smallest
@@ -155,7 +156,7 @@ def _values(statement: Statement) -> Iterator[Number]:
             yield value
         case For(start=start, stop=stop, step=step):
             yield from (start, stop, step)
-        case Instruction() | Invoke() | Banner() | Comment() | Rebind() | Unpack():
+        case Instruction() | Invoke() | Banner() | Comment() | Rebind() | Unpack() | Verbatim():
             pass
         case _:
             assert_never(statement)

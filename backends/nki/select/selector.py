@@ -409,7 +409,7 @@ class Selector:
         )
 
     def _leisurely(self, term: Term, layout: Layout) -> bool:
-        """Whether a tile is computed while nobody waits for it, so that an idle engine may do it."""
+        """Whether nobody waits for a tile of the inputs, so that an idle engine may make it."""
         return self.leisure and term.stage is Stage.INPUTS and self.is_tile(term, layout)
 
     def _access(self, term: Term, layout: Layout, at: Stage) -> Access:

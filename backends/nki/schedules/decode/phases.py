@@ -9,20 +9,23 @@ from __future__ import annotations
 from attrs import define, field
 
 from backends.nki.contract import Contract
-from backends.nki.program.build import Block, Names, every, part, repeated
-from backends.nki.program.nodes import F32, Element, Operand, Pattern, Space, Tile, Token, View
+from backends.nki.program.build import Block, Names, compare, every, part, repeated
+from backends.nki.program.nodes import F32, Element, If, Operand, Pattern, Space, Tile, Token, View
 from backends.nki.program.numbers import ONE, Name, Number, smallest
 from backends.nki.program.outline import used
 from backends.nki.schedules.decode.step import Step
 from backends.nki.schedules.ordering import ordered
 from backends.nki.select.constants import Constants
 from backends.nki.select.inputs import RowWindow, rows_of, state_blocks
-from backends.nki.select.selector import SCALAR, TENSOR, Layout, Selector
+from backends.nki.select.selector import GPSIMD, SCALAR, TENSOR, Layout, Selector
 from backends.nki.select.terms import Known, Stage, Term
 from gdsl.ir.kernel import Output
 
 LOAD, STORE = 8, 4
 """Heads per state transfer: loads of 4 KiB per partition, early stores."""
+
+GPSIMD_TURN = 8
+"""One head in so many is added by GpSimdE when the state is narrower than fp32."""
 
 PHASES = {
     "load_vectors": "Bring in the vectors of a tile of rows, one row per partition.",
@@ -207,7 +210,7 @@ class Phases:
         """
         stem = self.keys.tile.name.removesuffix("_sb")
         high = block.tile(f"{stem}_high_sb", self.keys.shape, self.stored)
-        block.do("tensor_copy", dst=high, src=self.keys)
+        block.do("tensor_copy", dst=high, src=self.keys, engine=SCALAR)
         rest = block.tile(f"{stem}_rest_sb", self.keys.shape, F32)
         block.do("tensor_tensor", dst=rest, data1=self.keys, data2=high, op=Token("nl.subtract"))
         low = block.tile(f"{stem}_low_sb", self.keys.shape, self.stored)
@@ -287,18 +290,32 @@ class Phases:
                 is_stationary_onezero=True,
                 accumulate=False,
             )
-            block.do(
-                "scalar_tensor_tensor",
-                dst=target,
-                data=spread,
-                op0=Token("nl.multiply"),
-                operand0=self._key_columns(self.keys, row, step.columns.index(update.key), 1),
-                op1=Token("nl.add"),
-                operand1=current,
-            )
+            key = self._key_columns(self.keys, row, step.columns.index(update.key), 1)
+            self._add(block, target, spread, key, current)
             current = target
         if not step.terms.updates:
             block.do("tensor_copy", dst=target, src=current)
+
+    def _add(self, block: Block, dst: View, spread: View, key: View, decayed: View) -> None:
+        """dst <- spread * key + decayed."""
+        if self.stored == F32:
+            _multiply_add(block, dst, spread, key, decayed)
+            return
+        mine, others = block.inner(), block.inner()
+        mine.comment("With half the bytes to move VectorE would be the limit: GpSimdE adds here.")
+        scaled = mine.tile("scaled_sb", dst.shape, F32)
+        mine.do("activation", dst=scaled, op=Token("nl.copy"), data=spread, scale=key)
+        mine.do(
+            "tensor_tensor",
+            dst=dst,
+            data1=scaled,
+            data2=decayed,
+            op=Token("nl.add"),
+            engine=GPSIMD,
+        )
+        _multiply_add(others, dst, spread, key, decayed)
+        turn = compare("==", self.head % GPSIMD_TURN, GPSIMD_TURN - 1)
+        block.statements.append(If(turn, tuple(mine.statements), tuple(others.statements)))
 
     def _decayed(self, old: View, row: Number) -> View:
         decay, block = self.step.terms.decay, self.blocks["update_head"]
@@ -355,3 +372,15 @@ class Phases:
         view = block.tile(f"{output.name}_sb", (self.window.count, width), element)
         self.selector.into(value, view)
         return view
+
+
+def _multiply_add(block: Block, dst: View, data: View, scale: View, summand: View) -> None:
+    block.do(
+        "scalar_tensor_tensor",
+        dst=dst,
+        data=data,
+        op0=Token("nl.multiply"),
+        operand0=scale,
+        op1=Token("nl.add"),
+        operand1=summand,
+    )

@@ -184,7 +184,7 @@ class _Pipeline:
         next_lane = body.let_named("next_lane", (lane + GROUP) % ROWS)
         now = {"row": group - lane, "rows": rows, "lane": lane, "heads": heads}
         ahead = {"lane": next_lane, "heads": next_heads, "rows": Name("next_rows")}
-        ahead |= {name: Name(f"next_{name}") for name in self._moving()}
+        ahead |= {name: Name(f"next_{name}") for name in ("raw_psum", *self._moving())}
         later = group + 2 * GROUP
         with body.when(compare("<", later, last)) as fetch:
             with fetch.when(compare("==", next_lane + GROUP, ROWS)) as new_rows:
@@ -204,7 +204,7 @@ class _Pipeline:
             self._chunk(chunk, start, now, ahead)
             self._call(chunk, "store_states", {"row": group + start, "count": Name("count")})
         with body.when(compare(">", next_heads, 0)) as shift:
-            moving = (*self._moving(),)
+            moving = self._moving()
             shift.rebind(moving, tuple(f"next_{name}" for name in moving))
             with shift.when(compare("<", later, last)) as more:
                 more.rebind(("next_state_sb",), ("later_state_sb",))
@@ -263,17 +263,13 @@ class _Pipeline:
 
     def _prepared(self) -> tuple[str, ...]:
         """What holds the tiles of the rows at hand."""
-        packed = [self.packs[p].name for p in ("prepare_rows",) if p in self.packs]
-        return (
-            (*packed, *self.functions["spread_decay"].returns)
-            if "spread_decay" in self.functions
-            else tuple(packed)
-        )
+        spread = self.functions.get("spread_decay")
+        return (self.packs["prepare_rows"].name, *(spread.returns if spread else ()))
 
     def _moving(self) -> tuple[str, ...]:
         """What belongs to one group and is taken over from the next one when its turn comes."""
         reads = (self.packs["group_deltas"].name,) if "group_deltas" in self.packs else ()
-        return ("state_sb", "raw_psum", *reads, *self._prepared())
+        return ("state_sb", *reads, *self._prepared())
 
 
 def _at(head: Number, place: int, heads: Number) -> Number:

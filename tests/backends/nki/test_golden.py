@@ -1,0 +1,64 @@
+"""Committed texts of emitted kernels: what a change of the emitter does to its product.
+
+The files are read in review and run below, so they must be importable on their own. After a change
+that is meant: `python -m gdsl compile KERNEL -t TARGET -o tests/golden/KERNEL_TARGET.py`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from backends.simulator import RUNNER
+from gdsl import api
+from gdsl.regimes.typed import random_arguments
+from gdsl.shapes import resolve_sizes
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+KERNELS = ("gdn_tkg", "gdn_tkg_grouped", "kda_tkg")
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_emitted_text_is_the_committed_one(kernel: str) -> None:
+    program = api.compile(api.load(kernel), target="trn2")
+    assert program.text == (GOLDEN / f"{kernel}_trn2.py").read_text()
+
+
+def test_emission_does_not_depend_on_what_was_compiled_before() -> None:
+    first = api.compile(api.load("gdn_tkg"), target="trn2").text
+    api.compile(api.load("kda_tkg"), target="trn2")
+    assert api.compile(api.load("gdn_tkg"), target="trn2").text == first
+
+
+@pytest.mark.parametrize(
+    ("rows", "K", "V", "lnc"), [((1, 3), 32, 16, 1), ((3, 43), 24, 40, 2), ((5, 33), 8, 8, 1)]
+)
+def test_committed_text_computes_the_recurrence(
+    rows: tuple[int, int], K: int, V: int, lnc: int
+) -> None:
+    """One tile, several groups with a remainder, several tiles; the reference is plain numpy."""
+    definition = api.load("gdn_tkg")
+    sizes = resolve_sizes(definition.kernel, (), {"B": rows[0], "Hv": rows[1], "K": K, "V": V})
+    given = random_arguments(definition.kernel, sizes, 0)
+    given = {name: np.asarray(value, np.float32) for name, value in given.items()}
+    result = RUNNER.simulate(GOLDEN / "gdn_tkg_trn2.py", "gdn_tkg", given, lnc=lnc)
+    out, state = _gdn_step(given)
+    np.testing.assert_allclose(np.asarray(result.outputs[0], np.float64), out, rtol=9e-3, atol=1e-3)
+    np.testing.assert_allclose(result.outputs[1], state, rtol=2e-5, atol=2e-5)
+
+
+def _gdn_step(given: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    x = {name: value.astype(np.float64) for name, value in given.items()}
+    batch = x["a"].size // x["A_log"].size
+    A, bias = np.tile(x["A_log"], batch), np.tile(x["dt_bias"], batch)
+    decay = np.exp(-np.exp(A) * np.logaddexp(0, x["a"] + bias))[:, None, None]
+    beta = 1 / (1 + np.exp(-x["b"]))[:, None]
+    unit = {n: x[n] / np.sqrt((x[n] ** 2).sum(-1, keepdims=True) + 1e-6) for n in "qk"}
+    state = decay * x["state_in"]
+    delta = beta * (x["v"] - np.einsum("rk,rkv->rv", unit["k"], state))
+    state = state + unit["k"][:, :, None] * delta[:, None, :]
+    o = np.einsum("rk,rkv->rv", unit["q"], state) * x["q"].shape[-1] ** -0.5
+    normed = o / np.sqrt((o**2).mean(-1, keepdims=True) + 1e-6) * x["norm_weight"]
+    return normed * x["z"] / (1 + np.exp(-x["z"])), state
