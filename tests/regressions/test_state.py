@@ -16,68 +16,74 @@ DECODE = """
 use delta_rule
 kernel decode:
     axes H, K, V
-    input q, k: bf16[H, K]
+    input k: bf16[H, K]
     input v: bf16[H, V]
     input g, beta: f32[H]
-    state S: {dtype}[H, K, V] = s0
-    o, S = step gated_delta(q, k, v, exp(g), beta, S)
+    state S: bf16[H, K, V] = s0
+    o, S = step gated_delta(k, k, v, exp(g), beta, S)
     output out: f32[H, V] = o
-    output s1: {dtype}[H, K, V] = S
+    output s1: bf16[H, K, V] = S
 """
 
-ACCUMULATE = """
+SCAN = """
 use delta_rule
-kernel accumulate:
+kernel tokens:
     axes T, K, V
     input k: f32[T, K]
     input v: f32[T, V]
-    state S: f32[K, V] = s0 or zeros
-    o, S = scan[T] gated_delta(k, k, v, exp(-1e-4), 0.001, S)
+    param g: float
+    param beta: float
+    state S: f32[K, V] = s0
+    o, S = scan[T] gated_delta(k, k, v, exp(g), beta, S)
     output s1: f32[K, V] = S
 """
 
 
-def decode(
-    run: Callable[..., Any], dtype: str, steps: int, start: float, k: float, g: float, beta: float
+def in_bf16(
+    run: Callable[..., Any], steps: int, start: float, k: float, g: float, beta: float
 ) -> float:
-    """Return the state after decode calls that hand it over in its declared dtype."""
+    """Return the state after decode calls that each store it in bf16."""
     one = np.ones((1, 1), BF16)
-    state = np.full((1, 1, 1), start, np.float32 if dtype == "f32" else BF16)
     gates = {"g": np.full(1, g, np.float32), "beta": np.full(1, beta, np.float32)}
+    state = np.full((1, 1, 1), start, BF16)
     for _ in range(steps):
-        state = run(
-            DECODE.replace("{dtype}", dtype),
-            "declared",
-            q=one,
-            k=(one * k).astype(BF16),
-            v=one,
-            s0=state,
-            **gates,
-        )["s1"]
+        key = (one * k).astype(BF16)
+        state = run(DECODE, "declared", k=key, v=one, s0=state, **gates)["s1"]
     return float(state.item())
 
 
+def in_f32(
+    run: Callable[..., Any], steps: int, start: float, k: float, g: float, beta: float
+) -> tuple[float, float]:
+    """Return the state after as many tokens, stored in f32: computed in f32 and in float64."""
+    ones = np.ones((steps, 1), np.float32)
+    call = {"k": k * ones, "v": ones, "g": g, "beta": beta, "s0": np.full((1, 1), start, "f4")}
+    narrow = run(SCAN, "declared", **call)["s1"]
+    assert narrow.dtype == np.float32
+    return narrow.item(), run(SCAN, "float64", **call)["s1"].item()
+
+
 @pytest.mark.parametrize(
-    ("g", "exact", "in_bf16"), [(-0.001, 0.3678794, 1.0), (-0.003, 0.0497871, 0.648)]
+    ("g", "exact", "rounded"), [(-0.001, 0.3678794, 1.0), (-0.003, 0.0497871, 0.648)]
 )
 def test_b21_decay_of_a_state_stored_in_its_declared_dtype(
-    run: Callable[..., Any], g: float, exact: float, in_bf16: float
+    run: Callable[..., Any], g: float, exact: float, rounded: float
 ) -> None:
-    """1000 decode calls on S = 1 that only decay it."""
-    assert decode(run, "f32", 1000, 1.0, 0.0, g, 0.0) == pytest.approx(exact, rel=1e-4)
-    assert decode(run, "bf16", 1000, 1.0, 0.0, g, 0.0) == pytest.approx(in_bf16, abs=1e-3)
+    """1000 tokens on S = 1 that only decay it; in bf16 it stops decaying."""
+    narrow, wide = in_f32(run, 1000, 1.0, 0.0, g, 0.0)
+    assert wide == pytest.approx(exact, abs=1e-7)
+    assert narrow == pytest.approx(exact, rel=1e-4)
+    assert in_bf16(run, 1000, 1.0, 0.0, g, 0.0) == pytest.approx(rounded, abs=1e-3)
 
 
 def test_b21_small_writes_vanish_only_in_a_bf16_state(run: Callable[..., Any]) -> None:
-    """4096 writes of beta = 0.001 with g = -1e-4."""
-    assert decode(run, "bf16", 700, 0.0, 1.0, -1e-4, 0.001) == pytest.approx(0.25, abs=1e-3)
-    ones = np.ones((4096, 1), np.float32)
-    state = run(ACCUMULATE, "declared", k=ones, v=ones)["s1"]
-    assert state.dtype == np.float32
-    # The rounding of e^-1e-4 to float32 (3e-8 relative), 4096 times, moves the sum by 2e-5.
-    assert state.item() == pytest.approx(0.8991546, rel=5e-5)
-    exact = run(ACCUMULATE, "float64", k=ones, v=ones)["s1"]
-    assert exact.item() == pytest.approx(0.8991546, abs=1e-7)
+    """4096 writes of beta = 0.001 with g = -1e-4; in bf16 the state sticks at 0.25."""
+    narrow, wide = in_f32(run, 4096, 0.0, 1.0, -1e-4, 0.001)
+    assert wide == pytest.approx(0.8991546, abs=1e-7)
+    # e^-1e-4 rounds by up to 3e-8 of itself in float32; 4096 times, that moves the sum by 2e-5.
+    assert narrow == pytest.approx(0.8991546, rel=5e-5)
+    assert in_bf16(run, 700, 0.0, 1.0, -1e-4, 0.001) == pytest.approx(0.25, abs=1e-3)
+    assert in_bf16(run, 20, 0.25, 1.0, -1e-4, 0.001) == 0.25
 
 
 def test_b49_decay_is_applied_and_the_state_is_stored(scalar: Callable[..., Any]) -> None:
