@@ -11,17 +11,7 @@ from typing import Any, Protocol
 
 from attrs import field, frozen
 
-
-@frozen
-class Contract:
-    """What a kernel must do whatever its schedule, from its declaration (never from a trace)."""
-
-    hbm_bytes: int
-    """Bytes of every input read once and every output written once."""
-    matmul_flops: float
-    """Multiply-adds of its contractions and updates, two each, of the token-by-token form."""
-    operands: str = "bf16"
-    """Element type that TensorE would multiply: `fp32`, `bf16`, `fp8` or `mx`."""
+from gdsl.ir.work import Contract
 
 
 @frozen
@@ -54,7 +44,7 @@ class Event:
     waits_for: int | None
     """The instruction whose end set this one's start."""
     waited: str
-    """Why: `engine`, `data`, `buffer`, `ring`, `bandwidth`, `bank`, `barrier`, or `` at once."""
+    """Why: `engine`, `data`, `buffer`, `ring`, `bank`, `barrier`, or `` at once."""
     bytes: int
     cycles: float
     file: str

@@ -87,7 +87,7 @@ class Core:
     placed: list[Placed | None] = field(init=False)
     _free: dict[str, tuple[float, int | None]] = field(init=False, factory=dict)
     _ring_free: dict[str, tuple[float, int | None]] = field(init=False, factory=dict)
-    _moved: tuple[float, int | None] = field(init=False, default=(0.0, None))
+    _moved: float = field(init=False, default=0.0)
     _table: str | None = field(init=False, default=None)
     table_loads: int = field(init=False, default=0)
     _held: dict[str, dict[str, tuple[float, int]]] = field(init=False, factory=dict)
@@ -216,14 +216,9 @@ class Core:
         if ring_free > data_start:
             entered = data_start = ring_free
             cause, reason = on_ring, "ring"
-        moved, mover = self._moved
-        shared_end = max(moved, head + lead) + time.share
-        data_end = data_start + time.alone
-        if shared_end > data_end:
-            data_end = shared_end
-            if moved > head + lead:
-                entered, cause, reason = moved, mover, "bandwidth"
-        self._moved = (shared_end, at)
+        # What the engines are still busy with makes this transfer longer, not later.
+        self._moved = max(self._moved, head + lead) + time.share
+        data_end = max(data_start + time.alone, self._moved)
         self._ring_free[ring.name] = (max(data_start + machine["dma_interval"], data_end), at)
         visible = data_end + machine["dma_visible"]
         occupied = (data_start, data_end)

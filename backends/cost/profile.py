@@ -18,8 +18,8 @@ from backends.cost.timeline import MICROSECOND, Timeline, program_order
 from backends.isa.machine import MACHINES, Machine
 from backends.isa.trace import Trace
 from gdsl.errors import UsageError
+from gdsl.ir.work import Contract
 from gdsl.profiler import (
-    Contract,
     CoreReport,
     CostOptions,
     CostReport,

@@ -12,7 +12,8 @@ from backends.cost.profile import profile
 from backends.cost.report import to_json
 from backends.cost.roofline_svg import roofline_svg
 from backends.cost.text import to_text
-from gdsl.profiler import Contract, CostOptions, CostReport
+from gdsl.ir.work import Contract
+from gdsl.profiler import CostOptions, CostReport
 
 
 class CostProfiler:

@@ -14,7 +14,7 @@ from attrs import frozen
 from backends.isa.dtypes import DTYPES
 from backends.isa.machine import Machine
 from backends.isa.trace import Buffer, Trace
-from gdsl.profiler import Contract
+from gdsl.ir.work import Contract
 
 _TIMES_MOVED = {"input": 1, "output": 1, "inout": 2}
 

@@ -140,7 +140,6 @@ _STARTED = {
     "data": "its operand was there",
     "buffer": "its destination was free",
     "ring": "the transfer before it on its ring was through",
-    "bandwidth": "the DMA engines were free",
     "bank": "the other engine left its PSUM bank",
     "barrier": "both cores were there",
     "": "the kernel began",

@@ -9,8 +9,8 @@ left out and counted. Rows that only need a described instruction stream run wit
 A row says what was published and what the model gives, in program order and, for whole programs,
 list-scheduled; a real launch lies between the two. `ok`: program order is inside the bound of the
 row (`list-scheduled ok`: only the other is); `between`: neither is, and the published figure lies
-between the two; `miss`: the rest, with the reason that is known. Nothing is fitted here: the machine's numbers are in `backends/isa/machine*.py` with their
-evidence.
+between the two; `miss`: the rest, with the reason that is known. Nothing is fitted here: the
+machine's numbers are in `backends/isa/machine*.py` with their evidence.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ import pytest
 
 from backends.cost import PROFILER
 from backends.isa.trace import Trace
-from gdsl.profiler import Contract, CostOptions, CostReport
+from gdsl.ir.work import Contract
+from gdsl.profiler import CostOptions, CostReport
 
 SOURCE = "import nki  # <a & b>\n"
 STEPS = [(n % 9, n % 5, n % 7, n % 3, n % 4) for n in range(300)]

@@ -20,7 +20,7 @@ from backends.cost.timeline import Timeline, program_order
 from backends.cost.workload import Transfer
 from backends.isa.machine import MACHINES
 from backends.isa.trace import Access, Record, Trace
-from gdsl.profiler import Contract
+from gdsl.ir.work import Contract
 
 STEPS = st.lists(
     st.tuples(*(st.integers(0, 8) for _ in range(5))),

@@ -13,7 +13,8 @@ import pytest
 from backends.cost import PROFILER
 from backends.isa.trace import Trace
 from gdsl.errors import UsageError
-from gdsl.profiler import Contract, CostOptions, CostReport
+from gdsl.ir.work import Contract
+from gdsl.profiler import CostOptions, CostReport
 
 SCHEMA = json.loads((files("gdsl") / "schemas" / "cost.schema.json").read_text())
 SOURCE = "import nki\n# step.gdn:4\nnisa.anything()\n"
