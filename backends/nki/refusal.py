@@ -7,7 +7,6 @@ from gdsl.errors import CompileError
 from gdsl.source import Span
 
 UNSUPPORTED = "E0521"
-TARGET_LIMIT = "E0522"
 
 
 def refuse(
@@ -17,8 +16,7 @@ def refuse(
     label: str = "",
     notes: tuple[str, ...] = (),
     help: str | None = None,
-    code: str = UNSUPPORTED,
 ) -> CompileError:
     """Return the error to raise."""
-    found = Diagnostic(code, message, span, label=label, notes=notes, help=help)
+    found = Diagnostic(UNSUPPORTED, message, span, label=label, notes=notes, help=help)
     return CompileError(message, (found,))

@@ -1,0 +1,55 @@
+"""What the decode schedule does not emit is refused at its place in the text."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+
+import pytest
+
+from gdsl import api
+from gdsl.errors import CompileError
+
+RULE = """
+rule linear[K, V](q[K], k[K], v[V], decay[K?], state S[K, V]) -> o[V]:
+    S = decay * S + k * v
+    o = sum[K](q * S)
+"""
+KERNEL = """
+kernel refused:
+    axes B, H, K, V
+    input q, k: f32[B, H, K]
+    input v: f32[B, H, V]
+    input g: f32[B, H] in (-inf, 0]
+    state S: f32[B, H, K, V] = s0
+{body}
+    output out: f32[B, H, V] = o
+    output s1 = S
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        ("    o, S = step linear(q / sum[H](exp(g)), k, v, exp(g), S)", "exp(g)"),
+        ("    o, S = step linear(q, k, v, exp(g) * index[H](), S)", "index[H]()"),
+        ("    o, S = step linear(sum[V](q * v * v), k, v, exp(g), S)", "q * v"),
+    ],
+)
+def test_refused_with_the_place(body: str, place: str) -> None:
+    definition = api.loads(RULE + KERNEL.format(body=body))
+    with pytest.raises(CompileError) as caught:
+        _ = api.compile(definition, target="trn2").text
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "E0521"
+    assert diagnostic.span is not None
+    assert place in diagnostic.span.text
+
+
+def test_the_page_of_the_code() -> None:
+    page = (resources.files("gdsl.diagnostics") / "explain" / "E0521.md").read_text()
+    failing, repaired = re.findall(r"```gdn\n(.*?)```", page, re.DOTALL)
+    with pytest.raises(CompileError) as caught:
+        _ = api.compile(api.loads(failing), target="trn2").text
+    assert {d.code for d in caught.value.diagnostics} == {"E0521"}
+    assert "def retention(" in api.compile(api.loads(repaired), target="trn2").text
