@@ -9,12 +9,11 @@ from attrs import define, field
 
 from gdsl.diagnostics.diagnostic import Label
 from gdsl.ir.dims import Atom, Axis, Dim, Packed, Product, Unit
+from gdsl.semantics.measure import I32_MAX
 from gdsl.semantics.report import Reporter
 from gdsl.source import Span
 from gdsl.suggest import did_you_mean
 from gdsl.syntax import ast
-
-LARGEST_FACT = 2**31 - 1
 
 
 @define
@@ -65,7 +64,7 @@ def _atomic(node: ast.Axis, reporter: Reporter) -> Axis:
     multiple_of = 1
     for fact in node.facts:
         largest = max(fact.value, fact.remainder)
-        if largest > LARGEST_FACT:
+        if largest > I32_MAX:
             reporter.error("E0108", f"the size {largest} does not fit an axis", fact.span)
         elif fact.value == 0:
             reporter.error(

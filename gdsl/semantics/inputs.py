@@ -14,12 +14,11 @@ from gdsl.ir.types import ANY, DtypeVar, Interval, Type
 from gdsl.semantics import expressions
 from gdsl.semantics.axes import dimensions, unknown_axis, value_axes
 from gdsl.semantics.frame import Binding, Frame, Kind
-from gdsl.semantics.measure import is_too_large
+from gdsl.semantics.measure import I32_MAX, is_too_large
 from gdsl.semantics.numbers import number_value
 from gdsl.suggest import did_you_mean
 from gdsl.syntax import ast
 
-I32_MAX = 2**31 - 1
 _KINDS = {"float": Dtype.F32, "int": Dtype.I32, "bool": Dtype.BOOL}
 
 

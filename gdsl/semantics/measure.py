@@ -1,4 +1,4 @@
-"""How large an expression is. Every later stage walks expressions by recursion."""
+"""How large things may be. Every later stage walks expressions by recursion."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from gdsl.ir.traverse import children
 
 DEEPEST = 100
 MOST_NODES = 5000
+I32_MAX = 2**31 - 1
+"""The largest size, count and default of an i32 input."""
 
 
 def is_too_large(expr: Expr) -> bool:

@@ -38,59 +38,60 @@ def instantiate(
     frame = Frame(
         context, definition.scope, axes, statements=body, caller=call, rules=(*outer, definition)
     )
-    params: list[Symbol] = []
-    state: StateCell | None = None
-    for param in node.params:
-        name = param.name.text
-        symbol = context.symbol(name)
-        type_ = types[name]
-        if param.is_state:
-            # The state is carried in f32, whatever it is stored in.
-            type_ = Type(type_.axes, Dtype.F32, ANY)
-            state = StateCell(name, type_, symbol, param.name.span)
-            first = symbol
-            kind = Kind.STATE
-        else:
-            params.append(symbol)
-            kind = Kind.ARGUMENT
-        reference = Ref(symbol, type_, span=param.name.span)
-        cell = state if param.is_state else None
-        frame.define(Binding(name, kind, param.name.span, reference, cell))
-    assert state is not None
+    initial, cell, params = _bind_parameters(node, types, frame)
     fits = True
     for statement in node.body:
         fits &= statements.elaborate(statement, frame)
-    results = _results(node, axes, state, frame)
+    results = _results(node, axes, frame)
     fits &= _all_used(node, frame)
-    if not state.written:
+    if not cell.written:
         context.reporter.error(
             "E0407",
-            f"rule `{node.name.text}` never writes its state `{state.name}`",
-            state.span,
+            f"rule `{node.name.text}` never writes its state `{cell.name}`",
+            cell.span,
             label="never assigned in the body",
-            help=f"assign it: `{state.name} = ...`",
+            help=f"assign it: `{cell.name} = ...`",
         )
         return None
     if not fits or results is None:
         return None
     return Rule(
         node.name.text,
-        tuple(params),
+        params,
         tuple(types[p.name.text] for p in node.params if not p.is_state),
-        first,
-        state.type,
+        initial,
+        cell.type,
         tuple(body),
         tuple(result.symbol for result in results),
         tuple(result.type for result in results),
-        state.latest,
+        cell.latest,
         axes=tuple(axes[axis.text] for axis in node.axes),
         span=node.span,
     )
 
 
-def _results(
-    node: ast.Rule, axes: dict[str, str], state: StateCell, frame: Frame
-) -> list[Ref] | None:
+def _bind_parameters(
+    node: ast.Rule, types: Mapping[str, Type], frame: Frame
+) -> tuple[Symbol, StateCell, tuple[Symbol, ...]]:
+    """Bind the names of the head; return the incoming state, its cell, and the other symbols."""
+    params: list[Symbol] = []
+    cells: list[StateCell] = []
+    for param in node.params:
+        name, span = param.name.text, param.name.span
+        symbol = frame.context.symbol(name)
+        if param.is_state:
+            # The state is carried in f32, whatever it is stored in.
+            type_ = Type(types[name].axes, Dtype.F32, ANY)
+            cells.append(StateCell(name, type_, symbol, span))
+            frame.define(Binding(name, Kind.STATE, span, Ref(symbol, type_, span=span), cells[-1]))
+        else:
+            params.append(symbol)
+            frame.define(Binding(name, Kind.ARGUMENT, span, Ref(symbol, types[name], span=span)))
+    (cell,) = cells
+    return cell.latest, cell, tuple(params)
+
+
+def _results(node: ast.Rule, axes: dict[str, str], frame: Frame) -> list[Ref] | None:
     """The values behind the arrow, checked against the axes written there."""
     found: list[Ref] = []
     for result in node.results:

@@ -8,12 +8,11 @@ from gdsl.diagnostics.diagnostic import Label
 from gdsl.ir.dims import Axis, Dim
 from gdsl.ir.kernel import Kernel, Run, Schedule, Setting, Shape
 from gdsl.semantics.axes import show, unknown_axis, value_axes
+from gdsl.semantics.measure import I32_MAX
 from gdsl.semantics.report import Reporter
 from gdsl.source import Span
 from gdsl.suggest import did_you_mean
 from gdsl.syntax import ast
-
-LARGEST_SIZE = 2**31 - 1
 
 
 def known_kernel(name: ast.Name, declared: Mapping[str, ast.Kernel], reporter: Reporter) -> bool:
@@ -77,13 +76,13 @@ def _shape(node: ast.Shape, kernel: Kernel | None, reporter: Reporter) -> Shape 
         sizes.setdefault(axis, size)
         if not reporter.is_first(seen, axis, size.span, f"axis `{axis}` has two sizes"):
             fits = False
-        elif not 1 <= size.value <= LARGEST_SIZE:
+        elif not 1 <= size.value <= I32_MAX:
             fits = False
             reporter.error(
                 "E0108",
                 f"axis `{axis}` cannot have {_digits(size.value)} elements",
                 size.span,
-                help=f"sizes lie between 1 and {LARGEST_SIZE}",
+                help=f"sizes lie between 1 and {I32_MAX}",
             )
     if kernel is None or not fits or not _fits_kernel(node, sizes, kernel, reporter):
         return None

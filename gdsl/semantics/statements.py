@@ -10,7 +10,6 @@ from gdsl.diagnostics.diagnostic import Label
 from gdsl.ir.dtypes import Dtype
 from gdsl.ir.expr import Expr, Ref
 from gdsl.ir.kernel import Let
-from gdsl.ir.types import Type
 from gdsl.semantics import expressions, reorder, runs
 from gdsl.semantics.axes import show
 from gdsl.semantics.frame import Binding, Frame, Kind, StateCell
@@ -140,8 +139,3 @@ def _keeps_axes(
         else None,
     )
     return False
-
-
-def state_type(cell: StateCell) -> Type:
-    """The type of a state's computed value: its axes, f32, any value."""
-    return Type(cell.type.axes, Dtype.F32)

@@ -11,10 +11,9 @@ from gdsl.ir.node import Symbol
 from gdsl.semantics.arguments import Argument
 from gdsl.semantics.axes import show
 from gdsl.semantics.frame import Binding, Frame, Kind
+from gdsl.semantics.measure import I32_MAX
 from gdsl.semantics.names import axis_of, unknown_name
 from gdsl.syntax import ast
-
-LONGEST = 2**31 - 1
 
 
 @frozen
@@ -96,13 +95,13 @@ def _article(binding: Binding) -> str:
 def _every(node: ast.Every, frame: Frame) -> int | Symbol | None:
     if isinstance(node.count, ast.Literal):
         count = int(node.count.value)
-        if 1 <= count <= LONGEST:
+        if 1 <= count <= I32_MAX:
             return count
         frame.error(
             "E0309",
             f"states cannot be returned every {count} tokens",
             node.count.span,
-            help=f"give a number from 1 to {LONGEST}",
+            help=f"give a number from 1 to {I32_MAX}",
         )
         return None
     name = node.count
