@@ -36,7 +36,6 @@ class Stream:
     reads_accumulator: bool
     dynamic: bool
     """Whether an address comes from a register."""
-    partitions: int
     inputs: int
     """Streamed operands that are read."""
     function: str
@@ -60,11 +59,14 @@ class Product:
     transpose: bool
 
 
+TransferKind = Literal["copy", "transpose_hbm", "transpose_sbuf", "compute", "gpsimd"]
+
+
 @frozen
 class Transfer:
     """A DMA, cut into contiguous runs common to both sides."""
 
-    kind: Literal["copy", "transpose_hbm", "transpose_sbuf", "compute", "gpsimd"]
+    kind: TransferKind
     bytes: int
     hbm_bytes: int
     """Bytes that cross the HBM interface, both ways together."""
@@ -124,7 +126,6 @@ def _stream(record: Record, buffers: Mapping[int, Buffer]) -> Stream:
         psum=any(buffers[access.buffer].memory == "psum" for access in accesses),
         reads_accumulator=bool(attributes.get("reduce")),
         dynamic=bool(attributes.get("dynamic")),
-        partitions=max((access.p1 - access.p0 for access in accesses), default=1),
         inputs=sum(1 for access in record.reads if access.elements > 1 or elements == 1),
         function=str(attributes.get("op") or "") if record.opcode.startswith("activ") else "",
         constant=float(value) if isinstance(value, int | float) else None,
@@ -191,9 +192,7 @@ def _bytes(access: Access, onchip: bool) -> int:
     return per_partition * (access.p1 - access.p0) if onchip else per_partition
 
 
-def _transfer_kind(
-    record: Record, from_sbuf: bool
-) -> Literal["copy", "transpose_hbm", "transpose_sbuf", "compute", "gpsimd"]:
+def _transfer_kind(record: Record, from_sbuf: bool) -> TransferKind:
     if record.attributes.get("dma_engine") == "gpsimd_dma":
         return "gpsimd"
     if record.opcode == "dma_transpose":

@@ -7,6 +7,8 @@ from backends.isa.trace import Attribute
 from backends.simulator.instructions.call import BoundCall
 
 _WORDS = frozenset({Kind.OPERATOR, Kind.FUNCTION})
+_NUMBERS = ("value", "n", "dma_engine")
+"""Further arguments that timing asks for: of memset, topk and sendrecv."""
 _DESCRIPTOR_WRITERS = {"swdge": "gpsimd"}
 """Which engine issues a DMA whose call does not name one."""
 
@@ -20,6 +22,7 @@ def attributes(call: BoundCall) -> dict[str, Attribute]:
             found[param.name] = value
         elif param.kind is Kind.FLAG and value and param.name != "accumulate":
             found[param.name] = True
+    found |= {name: call.values[name] for name in _NUMBERS if name in call.row.by_name}
     if call.values.get("perf_mode", "none") != "none":
         found["perf_mode"] = call["perf_mode"]
     if call.values.get("reduce_res") is not None:

@@ -11,7 +11,7 @@ from attrs import evolve
 from backends.cost.dma import data_time
 from backends.cost.program import prepare
 from backends.cost.timeline import program_order
-from backends.cost.workload import Transfer
+from backends.cost.workload import Transfer, TransferKind
 from backends.isa.machine import MACHINES
 
 TRN2 = MACHINES["trn2"]
@@ -54,7 +54,12 @@ def test_tiny_runs_cost_a_floor_each() -> None:
 
 def test_transposes_and_sums_are_slower() -> None:
     plain = data_time(load(128, 512), TRN2, 1).alone
-    for kind, fraction in (("transpose_hbm", 0.9), ("transpose_sbuf", 0.5), ("compute", 0.5)):
+    fractions: dict[TransferKind, float] = {
+        "transpose_hbm": 0.9,
+        "transpose_sbuf": 0.5,
+        "compute": 0.5,
+    }
+    for kind, fraction in fractions.items():
         work = evolve(load(128, 512), kind=kind)
         assert data_time(work, TRN2, 1).alone == pytest.approx(plain / fraction)
 
