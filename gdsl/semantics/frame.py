@@ -64,6 +64,8 @@ class Context:
     axes: AxisTable
     reporter: Reporter
     _uids: count[int] = field(factory=lambda: count(1))
+    state_arguments: dict[str, str] = field(factory=dict)
+    """Argument name -> the state that starts from it; such a name is no value."""
     expansions: int = 0
     """Function calls expanded so far."""
 

@@ -24,11 +24,15 @@ def unknown_name(name: str, span: Span, frame: Frame) -> None:
             help=f"call it: `{name}(...)`",
         )
         return
+    state = frame.context.state_arguments.get(name)
     frame.error(
         "E0201",
         f"unknown name `{name}`{did_you_mean(name, known)}",
         span,
         label="not defined here",
+        help=f"it is the argument that state `{state}` starts from; write `{state}`"
+        if state is not None
+        else None,
     )
 
 

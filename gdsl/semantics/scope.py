@@ -13,6 +13,7 @@ from gdsl.source import Source
 from gdsl.suggest import did_you_mean
 from gdsl.syntax import ast
 from gdsl.syntax.parse import parse
+from gdsl.syntax.words import words
 
 Load = Callable[[str], Source | None]
 
@@ -156,9 +157,10 @@ def unknown_callable(
     """Report that no function (or rule) has this name."""
     word = "rule" if kind is ast.Rule else "function"
     known = sorted(scope.names(kind))
+    built_in = words("function", "reducer") if kind is ast.Fn else frozenset()
     reporter.error(
         "E0201",
-        f"unknown {word} `{name.text}`{did_you_mean(name.text, known)}",
+        f"unknown {word} `{name.text}`{did_you_mean(name.text, {*known, *built_in})}",
         name.span,
         label=f"no {word} of this name",
         notes=(f"known here: {', '.join(f'`{item}`' for item in known)}",) if known else (),

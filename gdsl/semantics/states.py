@@ -79,6 +79,7 @@ class StateReader:
             taken = None
         clash = other.span if other is not None else taken.span if taken is not None else None
         self.arguments.setdefault(name.text, name)
+        self.frame.context.state_arguments.setdefault(name.text, node.name.text)
         if clash is None:
             return True
         self.frame.error(

@@ -72,3 +72,20 @@ def test_the_error_of_one_kernel_leaves_the_others(errors: Callable[[str], Compi
 def test_str_of_an_error_is_its_first_message(errors: Callable[[str], CompileError]) -> None:
     error = errors("kernel k:\n    axes B\n    input x: f32[B]\n    output y: f32[B] = x + z\n")
     assert str(error).startswith("unknown name `z`")
+
+
+def test_the_argument_of_a_state_is_no_value(errors: Callable[[str], CompileError]) -> None:
+    (found,) = errors(
+        "use conv\nkernel k:\n    axes B, W\n    input x: f32[B]\n    input w: f32[W]\n"
+        "    state S: f32[B, W] = window\n    y, S = step causal_conv(x, w, S)\n"
+        "    output out: f32[B] = y + sum[W](window)\n    output s1 = S\n"
+    ).diagnostics
+    assert found.message == "unknown name `window`"
+    assert found.help == "it is the argument that state `S` starts from; write `S`"
+
+
+def test_a_built_in_can_be_meant(errors: Callable[[str], CompileError]) -> None:
+    (found,) = errors(
+        "kernel k:\n    axes B\n    input x: f32[B]\n    output y: f32[B] = sigmiod(x)\n"
+    ).diagnostics
+    assert found.message == "unknown function `sigmiod`; did you mean `sigmoid`?"
