@@ -28,7 +28,10 @@ class Arithmetic:
 
     def computed(self, array: Array) -> Array:
         """Return the array in the computing type (booleans become 0 and 1)."""
-        return array if array.dtype == self.compute else array.astype(self.compute)
+        if array.dtype == self.compute:
+            return array
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            return array.astype(self.compute)
 
     def cast(self, array: Array, dtype: Dtype) -> Array:
         """Return the value of `bf16(x)` and the like, again in the computing type."""

@@ -8,6 +8,7 @@ against mpmath and not against another part of this project.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,10 @@ class Operator:
 
 @frozen
 class Reduction:
-    """A reduction over axes: `evaluate(array, axes)`, and `interval(range, number of elements)`."""
+    """A reduction over axes: `evaluate(array, axes)`, and `interval(range, number of elements)`.
+
+    Of no elements, `sum` is 0, `max` -inf, `min` +inf and `mean` NaN.
+    """
 
     name: str
     evaluate: Callable[[Array, tuple[int, ...]], Array]
@@ -60,6 +64,11 @@ def softplus(x: Array) -> Array:
 def rsqrt(x: Array) -> Array:
     """1 / sqrt(x); adding +0 first makes the reciprocal root of -0 +inf like that of +0."""
     return np.asarray(1 / np.sqrt(x + x.dtype.type(0)))
+
+
+def _mean(x: Array, axes: tuple[int, ...]) -> Array:
+    """Sum divided by the number of elements; of none it is NaN without a warning."""
+    return np.asarray(np.sum(x, axes) / x.dtype.type(np.prod([x.shape[i] for i in axes])))
 
 
 def _scalar(function: Callable[[Array], Array]) -> Callable[[float], float]:
@@ -117,8 +126,8 @@ REDUCTIONS: dict[str, Reduction] = {
     reduction.name: reduction
     for reduction in (
         Reduction("sum", _quiet(np.sum), ranges.sum_of),
-        Reduction("mean", _quiet(np.mean), ranges.mean_of),
-        Reduction("max", _quiet(np.max), ranges.extreme_of),
-        Reduction("min", _quiet(np.min), ranges.extreme_of),
+        Reduction("mean", _quiet(_mean), ranges.mean_of),
+        Reduction("max", _quiet(partial(np.max, initial=-np.inf)), ranges.largest_of),
+        Reduction("min", _quiet(partial(np.min, initial=np.inf)), ranges.smallest_of),
     )
 }

@@ -293,6 +293,11 @@ def mean_of(a: Interval, size: int | None) -> Interval:
     )
 
 
-def extreme_of(a: Interval, size: int | None) -> Interval:
-    """Largest or smallest of `size` values of `a`: one of them."""
-    return a
+def largest_of(a: Interval, size: int | None) -> Interval:
+    """Largest of `size` values of `a`: one of them; -inf of none."""
+    return Interval(-math.inf, -math.inf) if size == 0 else a
+
+
+def smallest_of(a: Interval, size: int | None) -> Interval:
+    """Smallest of `size` values of `a`: one of them; +inf of none."""
+    return Interval(math.inf, math.inf) if size == 0 else a

@@ -133,7 +133,8 @@ def _from_equations(equations: list[Equation], known: set[Monomial]) -> Step | N
         return None
     equation = min(solvable, key=lambda e: (len(e.terms), len(next(iter(_unknown(e, known))))))
     (target,) = _unknown(equation, known)
-    summands, divisor = [], []
+    summands: list[Term] = []
+    divisor: list[Term] = []
     for monomial, factor in equation.terms:
         quantities, rest = divide(monomial, known)
         (divisor if rest else summands).append(Term(factor, quantities))

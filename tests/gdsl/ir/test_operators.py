@@ -10,7 +10,9 @@ import mpmath
 import numpy as np
 import pytest
 
+from gdsl.ir.interval import contains
 from gdsl.ir.operators import OPERATORS, REDUCTIONS
+from gdsl.ir.types import ANY
 
 mpmath.mp.dps = 50
 
@@ -121,3 +123,14 @@ def test_reductions(name: str, right: list[float]) -> None:
     x = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     np.testing.assert_array_equal(REDUCTIONS[name].evaluate(x, (1,)), right)
     assert REDUCTIONS[name].evaluate(x, (0, 1)).shape == ()
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(
+    ("name", "right"), [("sum", 0.0), ("mean", math.nan), ("max", -math.inf), ("min", math.inf)]
+)
+def test_reductions_of_nothing(name: str, right: float, dtype: type[np.floating[Any]]) -> None:
+    result = REDUCTIONS[name].evaluate(np.zeros((2, 0), dtype), (1,))
+    assert result.dtype == dtype
+    np.testing.assert_array_equal(result, [right, right])
+    assert contains(REDUCTIONS[name].interval(ANY, 0), right)
