@@ -23,6 +23,7 @@ from backends.nki.program.nodes import (
 )
 from backends.nki.program.numbers import Extent, Name, Number, product
 from backends.nki.refusal import refuse
+from gdsl.algorithm.schedule_keys import Value
 from gdsl.ir.dims import Dim
 from gdsl.ir.dtypes import Dtype
 from gdsl.ir.kernel import Input, Kernel, Output, State
@@ -50,6 +51,8 @@ class Contract:
     """Tensors that are returned, by the name of the output."""
     required: list[str] = field(factory=list)
     """Arguments that must be given although the signature cannot say so."""
+    exposed: Mapping[str, Value] = field(factory=dict)
+    """Defaults of the arguments that are schedule keys; the schedule must know them all."""
 
     def parameters(self) -> tuple[Parameter, ...]:
         """The entry's parameters in the order of the call line."""
@@ -63,7 +66,9 @@ class Contract:
             name = argument.name
             if name in tensors:
                 item = tensors[name]
-                optional = item.optional if isinstance(item, State) else item.default is not None
+                optional = item.default is not None if isinstance(item, Input) else item.optional
+                if isinstance(item, State) and item.slots is not None:
+                    optional = False
                 tile = Tile(
                     name, self.sizes(item.dims), self.element(name, item.dtype), Space.ARGUMENT
                 )
@@ -78,6 +83,10 @@ class Contract:
             elif name in params:
                 value = params[name].default
                 found.append(Parameter(name, None, None if value is None else repr(value)))
+            elif argument.role == "ignored":
+                found.append(Parameter(name, None, "None"))
+            elif name in self.exposed:
+                found.append(Parameter(name, None, repr(self.exposed[name])))
             else:
                 raise refuse(
                     f"argument `{name}` of the call line ({argument.role}) is not emitted yet",
@@ -130,7 +139,8 @@ class Contract:
         for name in self.required:
             block.require(compare("!=", Name(name), Name("None")), f"`{name}` is required")
         required = {i.name for i in self.kernel.inputs if i.default is None}
-        required |= {s.argument for s in self.kernel.states if not s.optional}
+        # A pool without the pool is not a call anybody makes.
+        required |= {s.argument for s in self.kernel.states if not s.optional or s.slots}
         plan = size_plan(self.kernel, required)
         if plan.open:
             raise refuse(

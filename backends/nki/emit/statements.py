@@ -124,7 +124,10 @@ def operand(value: Operand) -> str:
             return f"{tile.name}[{', '.join(_index(entry) for entry in index)}]"
         case Pattern(tile=tile, steps=steps, offset=offset):
             pairs = ", ".join(f"[{step}, {count}]" for step, count in steps)
-            return f"{tile.name}.ap(pattern=[{pairs}], offset={offset})"
+            index = ""
+            if value.index is not None:
+                index = f", scalar_offset={operand(value.index)}, indirect_dim=0"
+            return f"{tile.name}.ap(pattern=[{pairs}], offset={offset}{index})"
         case Token(text=text):
             return text
         case Integers(rows=rows):

@@ -27,6 +27,7 @@ from backends.nki.program.nodes import (
     Statement,
     Tile,
     View,
+    tiles_in,
 )
 from backends.nki.program.numbers import (
     Binary,
@@ -174,7 +175,7 @@ def tiles_of(statement: Statement) -> set[Tile]:
             values = arguments
         case _:
             return set()
-    return {value.tile for value in values if isinstance(value, View | Pattern)}
+    return {tile for value in values for tile in tiles_in(value)}
 
 
 def _origin_of(statement: Statement) -> Span | None:

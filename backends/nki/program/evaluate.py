@@ -23,7 +23,6 @@ from backends.nki.program.nodes import (
     Instruction,
     Invoke,
     Operand,
-    Pattern,
     Program,
     Rebind,
     Require,
@@ -34,6 +33,7 @@ from backends.nki.program.nodes import (
     Unpack,
     Verbatim,
     View,
+    tiles_in,
 )
 from backends.nki.program.numbers import Number, evaluate
 
@@ -129,8 +129,8 @@ class _Trace:
         return traced
 
     def _touch(self, operand: Operand, names: Mapping[str, Any]) -> None:
-        if isinstance(operand, View | Pattern):
-            names[operand.tile.name].last = self.clock
+        for tile in tiles_in(operand):
+            names[tile.name].last = self.clock
 
     def _invoke(self, call: Invoke, names: dict[str, Any]) -> None:
         function = self.functions[call.function]

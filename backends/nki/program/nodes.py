@@ -83,6 +83,8 @@ class Pattern:
     tile: Tile
     steps: tuple[tuple[Number, Number], ...]
     offset: Number
+    index: View | None = None
+    """One element that says, when the kernel runs, which entry of dimension 0 is meant."""
 
     @property
     def shape(self) -> tuple[Number, ...]:
@@ -105,6 +107,19 @@ class Integers:
 
 
 Access = View | Pattern
+
+
+def tiles_in(operand: object) -> tuple[Tile, ...]:
+    """Return the tiles an operand mentions."""
+    match operand:
+        case View(tile=tile) | Pattern(tile=tile, index=None):
+            return (tile,)
+        case Pattern(tile=tile, index=View(tile=index)):
+            return (tile, index)
+        case _:
+            return ()
+
+
 Operand = View | Pattern | Number | Token | Integers | bool
 
 

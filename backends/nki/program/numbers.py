@@ -103,6 +103,14 @@ class Smallest(Number):
 
 
 @frozen(str=False)
+class Largest(Number):
+    """`max(a, b)`."""
+
+    left: Number
+    right: Number
+
+
+@frozen(str=False)
 class Choice(Number):
     """`then if condition else other`."""
 
@@ -211,6 +219,8 @@ def evaluate(value: Number, names: Mapping[str, Any]) -> Any:
             return _OPERATIONS[op](evaluate(left, names), evaluate(right, names))
         case Smallest(left=left, right=right):
             return min(evaluate(left, names), evaluate(right, names))
+        case Largest(left=left, right=right):
+            return max(evaluate(left, names), evaluate(right, names))
         case Choice(condition=condition, then=then, other=other):
             return evaluate(then if evaluate(condition, names) else other, names)
     raise TypeError(f"not a trace-time number: {value!r}")
@@ -236,6 +246,8 @@ def _show(value: Number) -> tuple[str, int]:
             return f"{first} {op} {second}", level
         case Smallest(left=left, right=right):
             return f"min({left}, {right})", _ATOM
+        case Largest(left=left, right=right):
+            return f"max({left}, {right})", _ATOM
         case Choice(condition=condition, then=then, other=other):
             return f"{_inside(then, 1)} if {_inside(condition, 1)} else {other}", _CHOICE
     raise TypeError(f"not a trace-time number: {value!r}")

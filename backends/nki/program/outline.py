@@ -33,8 +33,9 @@ from backends.nki.program.nodes import (
     Unpack,
     Verbatim,
     View,
+    tiles_in,
 )
-from backends.nki.program.numbers import Binary, Choice, Extent, Name, Number, Smallest
+from backends.nki.program.numbers import Binary, Choice, Extent, Largest, Name, Number, Smallest
 
 
 @frozen
@@ -129,8 +130,8 @@ def _used(statements: Sequence[Statement]) -> Iterator[str]:
             case _:
                 pass
         for operand in _operands(statement):
-            if isinstance(operand, View | Pattern):
-                yield operand.tile.name
+            for tile in tiles_in(operand):
+                yield tile.name
         for value in _values(statement):
             yield from _names(value)
 
@@ -169,8 +170,10 @@ def _in_operand(operand: Operand) -> Iterator[Number]:
                 if entry is not None:
                     yield entry.start
                     yield from (n for n in (entry.stop, entry.step) if n is not None)
-        case Pattern(steps=steps, offset=offset):
+        case Pattern(steps=steps, offset=offset, index=index):
             yield offset
+            if index is not None:
+                yield from _in_operand(index)
             yield from (n for pair in steps for n in pair)
         case Integers(rows=rows):
             yield from (n for pair in rows for n in pair)
@@ -188,7 +191,11 @@ def _names(value: Number) -> Iterator[str]:
             yield name
         case Extent(tensor=tensor):
             yield tensor
-        case Binary(left=left, right=right) | Smallest(left=left, right=right):
+        case (
+            Binary(left=left, right=right)
+            | Smallest(left=left, right=right)
+            | Largest(left=left, right=right)
+        ):
             yield from _names(left)
             yield from _names(right)
         case Choice(condition=condition, then=then, other=other):

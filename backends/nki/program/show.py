@@ -30,6 +30,7 @@ from backends.nki.program.nodes import (
     Statement,
     Token,
     Unpack,
+    Verbatim,
     View,
 )
 from backends.nki.program.numbers import ONE, Number
@@ -91,6 +92,8 @@ def _statement(statement: Statement, indent: str) -> Iterator[str]:
             yield f"{indent}{', '.join(targets)} = {', '.join(sources)}"
         case Unpack(names=names, tuple_name=source):
             yield f"{indent}{', '.join(names)} = {source}"
+        case Verbatim(text=text):
+            yield from (f"{indent}{line}" if line else "" for line in text.split("\n"))
         case _:
             assert_never(statement)
 
@@ -103,7 +106,8 @@ def _operand(value: Operand) -> str:
             return f"{tile.name}[{', '.join(_range(entry) for entry in index or ())}]"
         case Pattern(tile=tile, steps=steps, offset=offset):
             pairs = " ".join(f"{step}*{count}" for step, count in steps)
-            return f"{tile.name}[{offset} + ({pairs})]"
+            entry = f"{_operand(value.index)} : " if value.index is not None else ""
+            return f"{tile.name}[{entry}{offset} + ({pairs})]"
         case Token(text=text):
             return text.rsplit(".", 1)[-1]
         case Integers(rows=rows):

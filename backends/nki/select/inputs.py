@@ -136,7 +136,7 @@ def state_blocks(
     """Return the states of rows (first, count) in a state tensor, as [K, count, V]."""
     tensor = strides(dims)
     levels = row_levels(tensor, axes)
-    if len(levels) != 1:
+    if len(levels) != 1 or levels[0].step == ZERO:
         raise refuse("the rows of the state are not contiguous", None)
     step, (first, count) = levels[0].step, rows
     K, V = delta.key_axis, delta.value_axis

@@ -443,6 +443,13 @@ class Selector:
         self, condition: Term, then: Term, otherwise: Term, dst: Access, layout: Layout, at: Stage
     ) -> None:
         block, width = self.blocks[at], dst.shape[1]
+        if dst.tile.element != F32:
+            # Both sides of the selection have one dtype; round afterwards.
+            fp32 = block.tile(f"{dst.tile.name.removesuffix('_sb')}_f32_sb", dst.tile.shape, F32)
+            target = self._at(fp32, at, layout)
+            self._where(condition, then, otherwise, target, layout, at)
+            block.do("tensor_copy", dst=dst, src=target, engine=SCALAR)
+            return
         chosen = self._new(condition, layout, U8)
         at_chosen = self._at(chosen, at, layout)
         self.into(condition, at_chosen, layout)

@@ -11,8 +11,9 @@ from attrs import define, field
 from backends.nki.contract import Contract
 from backends.nki.program.build import Block, Names, compare, every, part, repeated
 from backends.nki.program.nodes import F32, Element, If, Operand, Pattern, Space, Tile, Token, View
-from backends.nki.program.numbers import ONE, Name, Number, smallest
+from backends.nki.program.numbers import ONE, Literal, Name, Number, smallest
 from backends.nki.program.outline import used
+from backends.nki.schedules.decode.slots import Slots, load_slots
 from backends.nki.schedules.decode.step import Step
 from backends.nki.schedules.ordering import ordered
 from backends.nki.select.constants import Constants
@@ -71,6 +72,8 @@ class Phases:
     head: Number
     """The head at hand, counted from the first of the group."""
     blocks: dict[str, Block] = field(init=False)
+    slots: Slots | None = field(init=False)
+    """The slots of a state that lies in a pool."""
     constants: Constants = field(init=False)
     selector: Selector = field(init=False)
     state: View = field(init=False)
@@ -88,6 +91,7 @@ class Phases:
         origin = self.step.run.span
         self.blocks = {name: Block(self.names, origin=origin) for name in PHASES}
         self.constants = Constants(Block(self.names), Block(self.names))
+        self.slots = load_slots(self.constants.block, self.step, self.contract.tensors)
         K, V = self.sizes
         self.selector = Selector(
             algebra=self.step.algebra,
@@ -164,14 +168,18 @@ class Phases:
     def _load_states(self) -> None:
         (K, V), block = self.sizes, self.blocks["load_states"]
         self.state = block.tile("state_sb", (K, self.heads * V), self.stored)
+        pool = self.contract.tensors[self.step.state.argument]
+        if self.slots is not None:
+            block.do("memset", dst=self.state, value=Literal(0.0), engine=GPSIMD)
+            row = Name("row")
+            self.slots.transfer(block, pool, self.state, row, self.heads, store=False)
+            return
         with block.loop("start", 0, self.heads, LOAD) as (body, start):
             count = body.let_named("count", smallest(LOAD, self.heads - start))
             body.do(
                 "dma_copy",
                 dst=part(self.state, None, (start * V, count * V)),
-                src=self._in_hbm(
-                    self.contract.tensors[self.step.state.argument], Name("row") + start, count
-                ),
+                src=self._in_hbm(pool, Name("row") + start, count),
             )
 
     def _store_states(self) -> None:
@@ -179,9 +187,14 @@ class Phases:
         count = Name("count")
         self.new = View(Tile("new_sb", (K, count * V), self.stored, Space.SBUF), (K, count * V))
         for output in self.step.states:
+            tensor = self.contract.outputs[output.name]
+            if self.slots is not None:
+                row = Name("row")
+                self.slots.transfer(block, tensor, self.new, row, count, store=True)
+                continue
             block.do(
                 "dma_copy",
-                dst=self._in_hbm(self.contract.outputs[output.name], Name("row"), count),
+                dst=self._in_hbm(tensor, Name("row"), count),
                 src=self.new,
             )
 

@@ -31,6 +31,7 @@ from backends.nki.program.numbers import (
 )
 from backends.nki.program.outline import Pack, defined, outline, used
 from backends.nki.schedules.decode.phases import PHASES, STORE, Phases
+from backends.nki.schedules.decode.slots import selected
 from backends.nki.schedules.decode.step import only_run, row_axes, step_of
 from backends.nki.select.inputs import RowWindow
 from gdsl.algorithm.plan import Plan
@@ -67,7 +68,7 @@ def decode_program(plan: Plan, target: str) -> Program:
     first, last = _rows_of_this_core(main, axes)
     window = RowWindow(axes, Name("row"), Name("rows"))
     phases = Phases(
-        step=step_of(plan, contract, window),
+        step=selected(step_of(plan, contract, window)),
         contract=contract,
         window=window,
         names=names,

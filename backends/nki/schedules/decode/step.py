@@ -27,6 +27,8 @@ class Step:
     run: Run
     delta: Delta
     state: State
+    window_axes: tuple[str, ...]
+    """The axes that rows enumerate."""
     algebra: Algebra
     sources: dict[Leaf, InputSource]
     terms: DeltaTerms
@@ -129,6 +131,7 @@ def step_of(plan: Plan, contract: Contract, window: RowWindow) -> Step:
         run=run,
         delta=delta,
         state=state,
+        window_axes=window.axes,
         algebra=algebra,
         sources=sources,
         terms=terms,
