@@ -18,6 +18,9 @@ from gdsl.semantics.report import Reporter
 from gdsl.semantics.scope import Definition, Scope
 from gdsl.source import Span
 
+MOST_EXPANSIONS = 2000
+"""Calls of functions and rules in one kernel; those that call others can multiply them."""
+
 
 class Kind(Enum):
     """What a name stands for; the value is how messages call it."""
@@ -67,7 +70,7 @@ class Context:
     state_arguments: dict[str, str] = field(factory=dict)
     """Argument name -> the state that starts from it; such a name is no value."""
     expansions: int = 0
-    """Function calls expanded so far."""
+    """Functions and rules expanded so far."""
 
     def symbol(self, name: str) -> Symbol:
         """Return a new symbol."""
@@ -132,7 +135,9 @@ class Frame:
     def define(self, binding: Binding) -> bool:
         """Enter a name; a name that is taken is reported and the new meaning dropped."""
         earlier = self.bindings.get(binding.name)
-        axis = self.context.axes.spans.get(binding.name) if binding.name in self.axes else None
+        # A kernel's composite axes take names too; a rule sees its own axes only.
+        is_axis = binding.name in self.axes or not self.rules
+        axis = self.context.axes.spans.get(binding.name) if is_axis else None
         taken = earlier.span if earlier is not None else axis
         if taken is None:
             self.bindings[binding.name] = binding
@@ -148,6 +153,18 @@ class Frame:
             help="choose another name",
         )
         return False
+
+    def may_expand(self, span: Span) -> bool:
+        """Count one expansion; False, and reported once, when they have become too many."""
+        self.context.expansions += 1
+        if self.context.expansions == MOST_EXPANSIONS + 1:
+            self.error(
+                "E0107",
+                f"more than {MOST_EXPANSIONS} calls of functions and rules are expanded here",
+                span,
+                help="give a repeated part a name of its own and use that name",
+            )
+        return self.context.expansions <= MOST_EXPANSIONS
 
     def let(self, name: str, value: Expr) -> Expr:
         """Add `name = value` to the body and return the reference; without a body, the value."""

@@ -16,9 +16,6 @@ from gdsl.semantics.scope import Definition, unknown_callable
 from gdsl.source import Span
 from gdsl.syntax import ast
 
-MOST_EXPANSIONS = 2000
-"""Function calls expanded in one kernel; functions that call functions can multiply them."""
-
 
 def expand(node: ast.Call, frame: Frame) -> Expr | None:
     """Return the body of the function with the call's arguments, or None when reported."""
@@ -34,7 +31,7 @@ def expand(node: ast.Call, frame: Frame) -> Expr | None:
         return None
     if not definitions.is_sound(definition, frame.context.reporter):
         return None
-    if not _may_expand(node, frame):
+    if not frame.may_expand(node.function.span):
         return None
     inner = Frame(
         frame.context,
@@ -146,17 +143,3 @@ def _axes(node: ast.Call, fn: ast.Fn, frame: Frame) -> dict[str, str] | None:
     if len(known) < len(bound):
         return None
     return {axis.text: value for axis, value in zip(fn.axes, known, strict=True)}
-
-
-def _may_expand(node: ast.Call, frame: Frame) -> bool:
-    """Refuse expansions that explode."""
-    context = frame.context
-    context.expansions += 1
-    if context.expansions == MOST_EXPANSIONS + 1:
-        frame.error(
-            "E0107",
-            f"this kernel expands more than {MOST_EXPANSIONS} function calls",
-            node.function.span,
-            help="give a repeated part a name of its own and use that name",
-        )
-    return context.expansions <= MOST_EXPANSIONS

@@ -39,7 +39,7 @@ def elaborate(node: ast.Step | ast.Scan, frame: Frame) -> bool:
         given = [args.without_value(item) if item.param.is_state else item for item in given]
     fits = tokens.fit(node, along, given, frame)
     fits = fits and args.check(given, rule, bound, along.axis, frame)
-    if not fits or not counted or state is None:
+    if not fits or not counted or state is None or not frame.may_expand(node.call.rule.span):
         return _fail(node, frame)
     types = {item.param.name.text: _without(item.value, along.axis) for item in given}
     made = rules.instantiate(definition, bound, types, frame.context, node.call.span, frame.rules)
