@@ -29,6 +29,7 @@ from backends.simulator.modules import simulated_modules
 from backends.simulator.options import SimOptions
 from backends.simulator.run import SimResult, run_kernel
 from examples.bench.public_kernels.report import OutOfTime, Row, relative_error, time_limit
+from examples.bench.public_kernels.sweeps import expand
 from gdsl.source import Source
 
 _STUBBED = ("boto3", "botocore", "fabric2", "plotext", "pytest_html", "aws_embedded_metrics",
@@ -208,6 +209,10 @@ class _Plugin:
             step = max(1, len(group) // self._cases)
             for item in set(group) - set(group[::step][: self._cases]):
                 items.remove(item)
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Expand the sweeps that the tests declare."""
+        expand(metafunc, self._cases)
 
     @pytest.fixture
     def test_manager(self, request: pytest.FixtureRequest) -> SimulatedDevice:
