@@ -33,6 +33,8 @@ class Box(NamedTuple):
 
 def row_major(shape: Ints) -> Ints:
     """Return the strides of a dense layout."""
+    if len(shape) == 2:
+        return (shape[1], 1)
     strides = [1] * len(shape)
     for axis in range(len(shape) - 2, -1, -1):
         strides[axis] = strides[axis + 1] * shape[axis + 1]

@@ -75,7 +75,7 @@ class Machine:
             dtype,
             region,
             name=name,
-            location=here(),
+            location=here(3),
             with_data=self.data and (region is not MemoryRegion.shared_hbm or not self.peer_made),
             with_flags=self.options.uninitialized == "fault",
             widen=self.options.widen_to_fp32,

@@ -88,13 +88,13 @@ class Storage:
         self.location = location
         self.address = address
         self.role: Role = role
-        self.itemsize = dtype.bytes
-        self.size = prod(shape)
-        self.partitions = shape[0] if region.on_chip else 1
-        self.free = self.size // self.partitions if region.on_chip else self.size
-        self.bytes_per_partition = self.free * self.itemsize
+        self.itemsize = itemsize = dtype.bytes
+        self.size = size = prod(shape)
+        self.partitions = partitions = shape[0] if region.on_chip else 1
+        self.free = free = size // partitions
+        self.bytes_per_partition = free * itemsize
         self.start_partition = address[0] if address is not None else 0
-        self.widened = widen and dtype.is_float and dtype.bytes < 4
+        self.widened = widen and dtype.is_float and itemsize < 4
         self.cell = np.dtype(np.float32) if self.widened else dtype.numpy
         self.written = False
         self.data: NDArray[Any] | None = None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from attrs import define, field
 
+from backends.isa.dtypes import Dtype
 from backends.isa.trace import Attribute, Engine
 from backends.simulator.faults import Fault
 from backends.simulator.location import Location, here
@@ -23,13 +24,16 @@ if TYPE_CHECKING:
 Operand = tuple[str, "NkiTensor"]
 
 
+_make_tuple = tuple.__new__
+"""A NamedTuple's own constructor unpacks its arguments first; this is several times faster."""
+
+
 class RawAccess(NamedTuple):
     """One operand's layout; offsets and strides in elements."""
 
     operand: str
     buffer: int
-    dtype: str
-    itemsize: int
+    dtype: Dtype
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int
@@ -37,8 +41,7 @@ class RawAccess(NamedTuple):
     """Whether a run-time index moves it."""
 
 
-@define(eq=False)
-class RawRecord:
+class RawRecord(NamedTuple):
     """One executed instruction."""
 
     engine: Engine
@@ -60,6 +63,8 @@ class BufferUse:
 
     storage: Storage
     born: int
+    number: int = 0
+    """Its place in the trace's list of buffers."""
     loop: tuple[int, ...] = ()
     """The device-loop iterations around its allocation."""
     last: int = -1
@@ -99,7 +104,7 @@ class Recorder:
 
     records: list[RawRecord] = field(factory=list)
     buffers: list[BufferUse] = field(factory=list)
-    _index: dict[int, int] = field(factory=dict)
+    _uses: dict[int, BufferUse] = field(factory=dict)
     ordered: int = 0
     """Nesting depth of `no_reorder` blocks."""
     _ordered_last: int | None = None
@@ -107,12 +112,13 @@ class Recorder:
     """The device-loop iterations being executed, outermost first."""
     _iterations: int = 0
 
-    def add_buffer(self, storage: Storage) -> int:
-        """Return the trace's number of a storage, giving it one when it is new."""
-        known = self._index.get(storage.id)
+    def add_buffer(self, storage: Storage) -> BufferUse:
+        """Return the use of a storage by this program, beginning it when it is new."""
+        known = self._uses.get(storage.id)
         if known is None:
-            known = self._index[storage.id] = len(self.buffers)
-            self.buffers.append(BufferUse(storage, len(self.records), self.loop))
+            known = BufferUse(storage, len(self.records), len(self.buffers), self.loop)
+            self._uses[storage.id] = known
+            self.buffers.append(known)
         return known
 
     def add(
@@ -127,48 +133,30 @@ class Recorder:
     ) -> NkiInstruction:
         """Record one instruction at the kernel line that is executing."""
         index = len(self.records)
-        self.records.append(
-            RawRecord(
-                engine,
-                opcode,
-                tuple([self._access(operand, view, index) for operand, view in reads]),
-                tuple([self._access(operand, view, index) for operand, view in writes]),
-                here(4),
-                name,
-                attributes,
-                [] if self._ordered_last is None else [self._ordered_last],
-                barrier,
-                self.loop,
-            )
-        )
+        read, written = self._accesses(reads, index), self._accesses(writes, index)
+        after = [] if self._ordered_last is None else [self._ordered_last]
+        what = (engine, opcode, read, written, here(4), name, attributes)
+        self.records.append(_make_tuple(RawRecord, (*what, after, barrier, self.loop)))
         if self.ordered:
             self._ordered_last = index
         return NkiInstruction(self, index)
 
-    def _access(self, operand: str, view: NkiTensor, index: int) -> RawAccess:
-        storage = view.storage
-        buffer = self._index.get(storage.id)
-        if buffer is None:
-            buffer = self.add_buffer(storage)
-        use = self.buffers[buffer]
-        use.last = index
-        if use.loop and self.loop[: len(use.loop)] != use.loop:
-            raise Fault(
-                "S111",
-                f"tensor `{view.name or 'unnamed'}` of a device loop's body is used outside of it",
-                help="allocate it before the loop",
-            )
-        dtype = view.dtype
-        return RawAccess(
-            operand,
-            buffer,
-            dtype.name,
-            dtype.bytes,
-            view.shape,
-            view.strides,
-            view.offset,
-            view.dynamic is not None,
-        )
+    def _accesses(self, operands: Sequence[Operand], index: int) -> tuple[RawAccess, ...]:
+        """Return the layouts of operands, which record `index` uses."""
+        found = []
+        for operand, view in operands:
+            use = self._uses.get(view.storage.id) or self.add_buffer(view.storage)
+            use.last = index
+            if use.loop and self.loop[: len(use.loop)] != use.loop:
+                raise Fault(
+                    "S111",
+                    f"tensor `{view.name or 'unnamed'}` of a device loop's body is used outside",
+                    help="allocate it before the loop",
+                )
+            layout = (operand, use.number, view.dtype, view.shape, view.strides, view.offset,
+                      view.dynamic is not None)  # fmt: skip
+            found.append(_make_tuple(RawAccess, layout))
+        return tuple(found)
 
     @contextmanager
     def iteration(self) -> Iterator[None]:

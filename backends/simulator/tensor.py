@@ -106,8 +106,7 @@ class NkiTensor(Views, AccessPatterns):
             self.strides,
             self.offset,
             key,
-            on_chip=self.storage.region.on_chip,
-            partition_step=active_options().partition_step == "allow",
+            self.storage.region.on_chip,
         )
         return NkiTensor(self.storage, self.dtype, shape, strides, offset, dynamic)
 

@@ -65,11 +65,11 @@ def _record(number: int, raw: RawRecord, uses: list[BufferUse]) -> Record:
 def _access(raw: RawAccess, uses: list[BufferUse]) -> Access:
     storage = uses[raw.buffer].storage
     p0, p1, b0, b1, elements, run, inner, descriptors, period = _bytes(
-        raw.itemsize,
+        raw.dtype.bytes,
         raw.shape,
         raw.strides,
         raw.offset,
-        storage.bytes_per_partition // raw.itemsize if storage.region.on_chip else 0,
+        storage.bytes_per_partition // raw.dtype.bytes if storage.region.on_chip else 0,
     )
     if raw.moving:
         b0, b1, period = 0, storage.bytes_per_partition, 0
@@ -79,8 +79,8 @@ def _access(raw: RawAccess, uses: list[BufferUse]) -> Access:
         p1=p1 + storage.start_partition,
         b0=b0,
         b1=b1,
-        dtype=raw.dtype,
-        itemsize=raw.itemsize,
+        dtype=raw.dtype.name,
+        itemsize=raw.dtype.bytes,
         elements=elements,
         run_bytes=run,
         inner_stride_bytes=inner,
