@@ -50,7 +50,7 @@ def estimate(
     compilation = Compilation(definition, EmitOptions(target), dict(settings or {}))
     kernel = definition.kernel
     bound = bind_dtypes(kernel, prefer)
-    arguments = _shapes_only(kernel, sizes, bound)
+    arguments = shapes_only(kernel, sizes, bound)
     simulation = trace(compilation.program, kernel, arguments, lnc=lnc)
     program = compilation.program
     sources = {
@@ -87,7 +87,7 @@ def estimate_nki(
     return Estimated(report, sources)
 
 
-def _shapes_only(
+def shapes_only(
     kernel: Kernel, sizes: Mapping[str, int], bound: Mapping[str, Dtype]
 ) -> dict[str, Array]:
     """Return an argument of the right shape and dtype for every tensor; they take no memory."""

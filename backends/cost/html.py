@@ -32,7 +32,7 @@ pre.source .n { color: #9aa4ae; display: inline-block; width: 3.2rem; text-align
 pre.source .t { color: #7c2d12; display: inline-block; width: 6.6rem; text-align: right;
        margin-right: 1rem; }
 svg text { font: 11px system-ui, sans-serif; fill: #1b2733; } svg .axis { fill: #5c6670; }
-details > summary { cursor: pointer; color: #1f5fa8; }
+a { color: #1f5fa8; } code { font: 12px ui-monospace, monospace; }
 """
 
 
@@ -54,7 +54,9 @@ def html(report: CostReport, sources: Mapping[str, str]) -> str:
             timeline_svg(core),
             "<h2>On-chip memory over time</h2>",
             '<p class="note">Tiles count from the first to the last instruction that touches '
-            "them.</p>",
+            "them, at the estimated times. Counted in program order the kernel needs "
+            f"{core.sbuf_bytes_per_partition:,} bytes per partition and {core.psum_banks} banks."
+            "</p>",
             memory_svg(core, report.target),
         ]
     if any(line.file for line in report.origin_lines):

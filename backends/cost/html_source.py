@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from backends.cost.lines import base_name, find_source
 from gdsl.profiler import LineTime
 
 _STRONGEST = 0.75
 """Opacity of the line that takes most of the critical path."""
+_HOTTEST = 8
+_QUOTED = 110
 
 
 def source_section(title: str, lines: Sequence[LineTime], sources: Mapping[str, str]) -> str:
@@ -27,14 +30,13 @@ def source_section(title: str, lines: Sequence[LineTime], sources: Mapping[str, 
     if elsewhere:
         parts.append(f'<p class="note">{elsewhere:.2f} us belong to no line of this text.</p>')
     for file, held in by_file.items():
-        name = file.rpartition("/")[2]
-        text = sources.get(file, sources.get(name))
-        parts.append(f"<h3>{escape(name)}</h3>")
-        parts.append(_table(held, total) if text is None else _source(text, held, total))
+        text = find_source(sources, file)
+        parts.append(f"<h3>{escape(base_name(file))}</h3>")
+        parts.append(_table(held, total) if text is None else _source(text, held, total, file))
     return "".join(parts)
 
 
-def _source(text: str, lines: Sequence[LineTime], total: float) -> str:
+def _source(text: str, lines: Sequence[LineTime], total: float, file: str) -> str:
     times = {line.line: line for line in lines}
     most = max((line.path for line in lines), default=0.0) or 1.0
     rows = []
@@ -45,10 +47,27 @@ def _source(text: str, lines: Sequence[LineTime], total: float) -> str:
         style = f' style="background:rgba(234,115,23,{shade:.2f})"' if shade >= 0.01 else ""
         hint = f' title="{_hint(held, total)}"' if held else ""
         rows.append(
-            f'<span{style}{hint}><span class="n">{number}</span>'
+            f'<span id="{_anchor(file, number)}"{style}{hint}><span class="n">{number}</span>'
             f'<span class="t">{spent}</span>{escape(code)}</span>'
         )
-    return f'<pre class="source">{"".join(rows)}</pre>'
+    return _hottest(text, lines, total, file) + f'<pre class="source">{"".join(rows)}</pre>'
+
+
+def _hottest(text: str, lines: Sequence[LineTime], total: float, file: str) -> str:
+    """Return the lines that take most, each a link into the source below."""
+    code = text.split("\n")
+    ranked = sorted((line for line in lines if line.path > 0), key=lambda line: -line.path)
+    rows = "".join(
+        f'<tr><td><a href="#{_anchor(file, line.line)}">{line.line}</a></td>'
+        f"<td>{line.path:.2f} us</td><td>{line.path / total:.1%}</td>"
+        f'<td class="text"><code>{escape(code[line.line - 1].strip()[:_QUOTED])}</code></td></tr>'
+        for line in ranked[:_HOTTEST]
+    )
+    return f"<table>{rows}</table>"
+
+
+def _anchor(file: str, number: int) -> str:
+    return f"{escape(base_name(file).strip('<>'), quote=True)}-{number}"
 
 
 def _hint(line: LineTime, total: float) -> str:

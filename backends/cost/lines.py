@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from attrs import define
 
@@ -26,6 +26,19 @@ def origin_place(event: Event) -> tuple[str, int]:
     """The `.gdn` line of an event; without one, an empty file name."""
     file, _, line = event.origin.rpartition(":")
     return file, int(line) if file else 0
+
+
+def find_source(sources: Mapping[str, str], file: str) -> str | None:
+    """Return the text of a file: by its name, or by what follows the last slash of both."""
+    if file in sources:
+        return sources[file]
+    name = base_name(file)
+    return next((text for known, text in sources.items() if base_name(known) == name), None)
+
+
+def base_name(file: str) -> str:
+    """Return what follows the last slash."""
+    return file.rpartition("/")[2]
 
 
 def line_times(

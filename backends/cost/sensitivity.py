@@ -6,7 +6,7 @@ and all at their unfavourable ends bound the figure for every combination in bet
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from backends.cost.program import Program
@@ -40,15 +40,24 @@ def bounds_over_assumptions(programs: Sequence[Program], machine: Machine) -> tu
     return min(ends), max(ends)
 
 
+def single_changes(machine: Machine) -> Iterator[Machine]:
+    """Yield the machine with one assumed number at a time at either end of its range."""
+    for key, value in _ends(machine):
+        yield machine.replaced({key: value})
+
+
 def sweep(programs: Sequence[Program], machine: Machine) -> tuple[Case, ...]:
     """Re-run with one assumed number at a time at either end of its range."""
-    cases = []
+    return tuple(
+        Case(key, value, program_order(programs, machine.replaced({key: value})).end / MICROSECOND)
+        for key, value in _ends(machine)
+    )
+
+
+def _ends(machine: Machine) -> Iterator[tuple[str, float]]:
     for key in machine.assumed:
-        if key in _NOT_IN_A_TIMELINE:
-            continue
-        fact = machine.facts[key]
-        for value in (fact.low, fact.high):
-            if value is not None and value != fact.value:
-                end = program_order(programs, machine.replaced({key: value})).end
-                cases.append(Case(key, value, end / MICROSECOND))
-    return tuple(cases)
+        if key not in _NOT_IN_A_TIMELINE:
+            fact = machine.facts[key]
+            for value in (fact.low, fact.high):
+                if value is not None and value != fact.value:
+                    yield key, value

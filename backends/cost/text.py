@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
+from backends.cost.lines import base_name, find_source
 from gdsl.profiler import Case, CoreReport, CostReport, Event, LineTime
 
 _BAR = 24
@@ -180,10 +181,9 @@ def _lines(title: str, lines: Sequence[LineTime], sources: Mapping[str, str]) ->
 def _quoted(line: LineTime, sources: Mapping[str, str]) -> str:
     if not line.file:
         return "(no line: set-up and moves that serve the whole kernel)"
-    name = line.file.rpartition("/")[2]
-    text = sources.get(line.file, sources.get(name, ""))
+    text = find_source(sources, line.file)
     quoted = text.split("\n")[line.line - 1].strip() if text else ""
-    return f"{name}:{line.line}  {quoted}"[:100].rstrip()
+    return f"{base_name(line.file)}:{line.line}  {quoted}"[:100].rstrip()
 
 
 def _cases(report: CostReport) -> str:

@@ -111,6 +111,8 @@ def test_time_is_attributed_to_gdn_lines(builder: Callable[..., Any]) -> None:
     assert [(line.file, line.line) for line in report.origin_lines] == [("", 0), ("step.gdn", 4)]
     text = PROFILER.to_text(report, {"step.gdn": "a\nb\nc\no = S * q\n"})
     assert "step.gdn:4  o = S * q" in text
+    elsewhere = PROFILER.to_text(report, {"some/folder/step.gdn": "a\nb\nc\no = S * q\n"})
+    assert "step.gdn:4  o = S * q" in elsewhere
 
 
 def test_names_of_models_differ_when_numbers_do(random_trace: Callable[..., Trace]) -> None:
