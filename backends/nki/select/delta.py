@@ -53,15 +53,20 @@ class DeltaTerms:
     outputs: tuple[tuple[Symbol, Term], ...]
 
 
-def delta_terms(translator: Translator, run: Run, delta: Delta) -> DeltaTerms:
-    """Return the terms of a run. Raises CompileError for a form the decode schedule lacks."""
+def delta_terms(
+    translator: Translator, run: Run, delta: Delta, alive: Term | None = None
+) -> DeltaTerms:
+    """Return the terms of a run. Where `alive` is 0 the decay is 1: the identity, if keys are 0.
+
+    Raises CompileError for a form the decode schedule lacks.
+    """
     _require_supported(run, delta)
-    inside = Translator(translator.algebra, translator.rows)
+    inside = Translator(translator.algebra, translator.rows, translator.outer)
     for parameter, argument in zip(run.rule.params, run.args, strict=True):
         inside.terms[parameter] = term = translator.term(argument)
         translator.algebra.name(term, parameter.name)
     named = dict(zip(run.rule.results, run.results, strict=True))
-    return _Former(translator.algebra, inside, delta, named).form()
+    return _Former(translator.algebra, inside, delta, named, alive).form()
 
 
 def _require_supported(run: Run, delta: Delta) -> None:
@@ -81,7 +86,12 @@ class _Former:
     """Collects reads and updates while the pieces of the canonical form are translated."""
 
     def __init__(
-        self, algebra: Algebra, inside: Translator, delta: Delta, results: Mapping[Symbol, Symbol]
+        self,
+        algebra: Algebra,
+        inside: Translator,
+        delta: Delta,
+        results: Mapping[Symbol, Symbol],
+        alive: Term | None,
     ) -> None:
         self.algebra = algebra
         self.names = results
@@ -91,6 +101,9 @@ class _Former:
         self.results: list[Term] = []
         factor = delta.decay.factor
         self.decay = None if factor is None else inside.term(factor)
+        if self.decay is not None and alive is not None:
+            self.decay = algebra.op("where", alive, self.decay, algebra.known(1.0))
+            algebra.name(self.decay, "decay")
 
     def form(self) -> DeltaTerms:
         updates = self._updates()

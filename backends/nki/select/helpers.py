@@ -16,7 +16,7 @@ QUEUE: dict[str, Operand] = {
     "engine": Token("nisa.engine.scalar"),
 }
 """Vectors of rows come on ScalarE's DMA queue, so that they do not queue behind the states."""
-_PARAMETERS = ("dst", "src", "row", "period", "outer", "inner", "step")
+_PARAMETERS = ("dst", "src", "row", "period", "outer", "inner", "step", "base")
 
 
 def load_rows() -> Function:
@@ -24,7 +24,7 @@ def load_rows() -> Function:
     return _loader(
         "load_rows",
         "Load rows [row, row + len(dst)) into partitions; row r starts at\n"
-        "(r // period) * outer + (r % period) * inner, its elements lie `step` apart.",
+        "base + (r // period) * outer + (r % period) * inner, its elements lie `step` apart.",
         rows_on_partitions=True,
     )
 
@@ -34,7 +34,7 @@ def load_columns() -> Function:
     return _loader(
         "load_columns",
         "Load rows [row, row + columns of dst) into columns; row r starts at\n"
-        "(r // period) * outer + (r % period) * inner, its elements lie `step` apart.",
+        "base + (r // period) * outer + (r % period) * inner, its elements lie `step` apart.",
         rows_on_partitions=False,
     )
 
@@ -43,7 +43,7 @@ def _loader(name: str, doc: str, *, rows_on_partitions: bool) -> Function:
     dst_tile = Tile("dst", (Extent("dst", 0), Extent("dst", 1)), F32, Space.SBUF)
     dst = View(dst_tile, dst_tile.shape)
     src = Tile("src", (), F32, Space.ARGUMENT)
-    row, period, outer, inner, step = (Name(p) for p in _PARAMETERS[2:])
+    row, period, outer, inner, step, base = (Name(p) for p in _PARAMETERS[2:])
     block = Block(Names(set(_PARAMETERS)))
     rows = block.let("rows", Extent("dst", 0 if rows_on_partitions else 1))
     width = block.let("width", Extent("dst", 1 if rows_on_partitions else 0))
@@ -55,7 +55,7 @@ def _loader(name: str, doc: str, *, rows_on_partitions: bool) -> Function:
         count: Number, start: Number, first: Number, steps: tuple[tuple[Number, Number], ...]
     ) -> None:
         with block.when(compare(">", count, 0)) as inside:
-            offset = first // period * outer + first % period * inner
+            offset = base + first // period * outer + first % period * inner
             across = (step, width)
             if rows_on_partitions:
                 target, pattern = part(dst, (start, count), None), (*steps, across)

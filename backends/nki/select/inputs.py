@@ -22,6 +22,8 @@ class RowWindow:
     axes: tuple[str, ...]
     first: Number
     count: Number
+    outer: dict[str, Number] = field(factory=dict)
+    """Axes of which the tile has one index: the batch entry and the token at hand."""
     helpers: dict[str, Function] = field(factory=dict)
     """Functions of the module that loads needed so far."""
 
@@ -73,7 +75,11 @@ class InputSource:
         """The same values for every row."""
         repeat = (ZERO, dst.shape[1] if layout is Layout.KEYS else dst.shape[0])
         steps = (across, repeat) if layout is Layout.KEYS else (repeat, across)
-        block.do("dma_copy", dst=dst, src=Pattern(self.tile, steps, ZERO), **QUEUE)
+        block.do("dma_copy", dst=dst, src=Pattern(self.tile, steps, self._base), **QUEUE)
+
+    @property
+    def _base(self) -> Number:
+        return base_of(self.strides, self.window)
 
     def _affine(
         self,
@@ -85,9 +91,10 @@ class InputSource:
     ) -> None:
         if layout is Layout.KEYS:
             first, count = self.window.first, self.window.count
-            src: View | Pattern = Pattern(self.tile, (across, (step, count)), first * step)
+            offset = self._base + first * step
+            src: View | Pattern = Pattern(self.tile, (across, (step, count)), offset)
         else:
-            src = _affine(self.tile, step, across, self.window, self.wide is not None)
+            src = _affine(self.tile, step, across, self.window, self.wide is not None, self._base)
         block.do("dma_copy", dst=dst, src=src, **QUEUE)
 
     def _wrapped(
@@ -110,6 +117,7 @@ class InputSource:
             outer.step,
             inner.step,
             across[0],
+            self._base,
         )
 
 
@@ -123,25 +131,33 @@ def rows_of(
         raise refuse(f"output `{tile.name}` does not hold the rows of the state in order", None)
     step = levels[0].step
     across = (tensor.of(wide), Name(wide)) if wide else (ONE, ONE)
-    return _affine(tile, step, across, window, wide is not None)
+    return _affine(tile, step, across, window, wide is not None, base_of(tensor, window))
+
+
+def base_of(tensor: Strides, window: RowWindow) -> Number:
+    """Return where the batch entry and the token at hand begin in a tensor."""
+    base: Number = ZERO
+    for axis, index in window.outer.items():
+        base = base + index * tensor.of(axis)
+    return base
 
 
 def state_blocks(
     tile: Tile,
     dims: tuple[Dim, ...],
-    axes: tuple[str, ...],
+    window: RowWindow,
     rows: tuple[Number, Number],
     delta: Delta,
 ) -> Pattern:
     """Return the states of rows (first, count) in a state tensor, as [K, count, V]."""
     tensor = strides(dims)
-    levels = row_levels(tensor, axes)
+    levels = row_levels(tensor, window.axes)
     if len(levels) != 1 or levels[0].step == ZERO:
         raise refuse("the rows of the state are not contiguous", None)
     step, (first, count) = levels[0].step, rows
     K, V = delta.key_axis, delta.value_axis
     steps = ((tensor.of(K), Name(K)), (step, count), (tensor.of(V), Name(V)))
-    return Pattern(tile, steps, first * step)
+    return Pattern(tile, steps, base_of(tensor, window) + first * step)
 
 
 def _affine(
@@ -150,9 +166,12 @@ def _affine(
     across: tuple[Number, Number],
     window: RowWindow,
     has_width: bool,
+    base: Number,
 ) -> View | Pattern:
     """Rows at one stride: a plain slice where the tensor has that shape."""
     first, count = window.first, window.count
+    if base != ZERO:
+        return Pattern(tile, ((step, count), across), base + first * step)
     if len(tile.shape) == 1:
         return View(tile, (count,), (Range(first, first + count),))
     if len(tile.shape) == 2 and has_width and step == tile.shape[1]:

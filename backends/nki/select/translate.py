@@ -37,15 +37,18 @@ class Translator:
 
     algebra: Algebra
     rows: tuple[str, ...]
+    outer: tuple[str, ...] = ()
+    """Axes of which a tile of rows has one index: the batch entry and the token at hand."""
     terms: dict[Symbol, Term] = field(factory=dict)
     """The value of every name met so far."""
 
     def leaf(self, symbol: Symbol, axes: tuple[str, ...], stage: Stage, name: str) -> Leaf:
         """Bind a name to a value that is there, and return it."""
-        wide = [axis for axis in axes if axis not in self.rows]
+        around = (*self.rows, *self.outer)
+        wide = [axis for axis in axes if axis not in around]
         if len(wide) > 1:
             raise TwoWideAxes(wide[0], wide[1])
-        on_rows = any(axis in self.rows for axis in axes)
+        on_rows = any(axis in around for axis in axes)
         term = self.algebra.leaf(name, wide[0] if wide else None, on_rows, stage)
         assert isinstance(term, Leaf)
         self.terms[symbol] = term
@@ -109,7 +112,7 @@ class Translator:
 
     def _reduce(self, operator: str, axes: tuple[str, ...], arg: Expr) -> Term:
         inner = self._at(arg)
-        over_rows = [axis for axis in axes if axis in self.rows]
+        over_rows = [axis for axis in axes if axis in (*self.rows, *self.outer)]
         if over_rows:
             raise refuse(
                 f"`{operator}[{over_rows[0]}]` crosses rows of the state",

@@ -201,7 +201,7 @@ class Phases:
     def _in_hbm(self, tile: Tile, row: Number, count: Number) -> Pattern:
         """The [K, count, V] states of `count` rows from `row` on."""
         step = self.step
-        return state_blocks(tile, step.state.dims, self.window.axes, (row, count), step.delta)
+        return state_blocks(tile, step.state.dims, self.window, (row, count), step.delta)
 
     # ---- keys
 
