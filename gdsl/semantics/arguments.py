@@ -49,7 +49,7 @@ def match(node: ast.RuleCall, rule: ast.Rule, frame: Frame) -> list[Argument] | 
             nodes.append(argument.value)
         else:
             nodes.append(argument)
-    values = [expressions.elaborate(item, frame) for item in nodes]
+    values = [expressions.elaborate_whole(item, frame) for item in nodes]
     if len(nodes) != len(rule.params):
         frame.error(
             "E0209",

@@ -11,6 +11,7 @@ from gdsl.ir.dtypes import Dtype
 from gdsl.ir.expr import Expr, Ref
 from gdsl.semantics import builtins, functions, typed
 from gdsl.semantics.frame import Frame, Kind
+from gdsl.semantics.measure import is_too_large
 from gdsl.semantics.names import unknown_name
 from gdsl.semantics.numbers import elaborate_number
 from gdsl.semantics.reorder import elaborate_rename, elaborate_shift
@@ -20,6 +21,20 @@ _OPERATORS = {
     "+": "add", "-": "sub", "*": "mul", "/": "div", "**": "pow",
     "<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne",
 }  # fmt: skip
+
+
+def elaborate_whole(node: ast.Expr, frame: Frame) -> Expr | None:
+    """Return a typed expression that stands by itself, refused when it has grown too large."""
+    value = elaborate(node, frame)
+    if value is None or not is_too_large(value):
+        return value
+    frame.error(
+        "E0107",
+        "this expression is too large",
+        node.span,
+        help="give parts of it names of their own",
+    )
+    return None
 
 
 def elaborate(node: ast.Expr, frame: Frame) -> Expr | None:

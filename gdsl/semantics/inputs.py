@@ -14,7 +14,7 @@ from gdsl.ir.types import ANY, DtypeVar, Interval, Type
 from gdsl.semantics import expressions
 from gdsl.semantics.axes import dimensions, unknown_axis, value_axes
 from gdsl.semantics.frame import Binding, Frame, Kind
-from gdsl.semantics.measure import I32_MAX, is_too_large
+from gdsl.semantics.measure import I32_MAX
 from gdsl.semantics.numbers import number_value
 from gdsl.suggest import did_you_mean
 from gdsl.syntax import ast
@@ -259,7 +259,7 @@ def assumes(items: tuple[ast.KernelItem, ...], frame: Frame) -> list[Assume]:
     for item in items:
         if not isinstance(item, ast.Assume):
             continue
-        condition = expressions.elaborate(item.condition, single)
+        condition = expressions.elaborate_whole(item.condition, single)
         if condition is None:
             continue
         if condition.type.dtype is not Dtype.BOOL:
@@ -270,8 +270,6 @@ def assumes(items: tuple[ast.KernelItem, ...], frame: Frame) -> list[Assume]:
                 label="this is a number",
                 help="compare it: `assume sum[K](key * key) <= 1.01`",
             )
-        elif is_too_large(condition):
-            frame.error("E0107", "this expression is too large", item.condition.span)
         elif condition.type.range.hi == 0 and not condition.type.range.may_be_nan:
             frame.error(
                 "E0309",

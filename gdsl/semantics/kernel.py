@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gdsl.ir.kernel import Call, Kernel, Output, State, Statement
+from attrs import evolve
+
+from gdsl.ir.kernel import Call, Kernel, Output, Statement
 from gdsl.semantics import axes, call_line, inputs, sizes, statements, unused
 from gdsl.semantics.frame import Context, Frame, Kind
 from gdsl.semantics.outputs import OutputReader
@@ -16,40 +18,24 @@ def elaborate(node: ast.Kernel, scope: Scope, reporter: Reporter) -> Kernel | No
     """Return the typed kernel, or None when it has errors; all of them are reported."""
     own = Reporter()
     table = axes.declare(node.items, own)
-    visible = {name: name for name in (*table.atomic, *table.packed)}
     body: list[Statement] = []
+    visible = {name: name for name in (*table.atomic, *table.packed)}
     frame = Frame(Context(table, own), scope, visible, statements=body)
     variables = inputs.dtype_vars(node.items, frame)
     input_nodes = inputs.inputs(node.items, variables, frame)
     params = inputs.params(node.items, frame)
     reader = StateReader(frame, variables)
     states = [reader.read(item) for item in node.items if isinstance(item, ast.State)]
-    known = {state.name: state for state in states if state is not None}
     assumes = inputs.assumes(node.items, frame)
     for item in node.items:
         if isinstance(item, ast.Let | ast.Step | ast.Scan):
             statements.elaborate(item, frame)
-    output_reader = OutputReader(frame, variables, known)
-    outputs = [output_reader.read(item) for item in node.items if isinstance(item, ast.Output)]
-    made = [output for output in outputs if output is not None]
-    parts = call_line.Parts(
-        tuple(input_nodes),
-        tuple(params),
-        tuple(known.values()),
-        tuple(made),
-        _names(node) - {i.name for i in input_nodes} - {p.name for p in params}
-        - {state.argument for state in known.values()} - {output.name for output in made},
-    )  # fmt: skip
+    known = tuple(state for state in states if state is not None)
+    outputs = _outputs(node, OutputReader(frame, variables, {s.name: s for s in known}))
+    parts = call_line.Parts(tuple(input_nodes), tuple(params), known, outputs, failed=frozenset())
+    parts = evolve(parts, failed=_names(node) - parts.roles().keys())
     call = _call(node, parts, frame)
     _states_written(frame)
-    _states_returned(node, known, made, frame)
-    if not output_reader.names:
-        own.error(
-            "E0205",
-            f"kernel `{node.name.text}` has no output",
-            node.name.span,
-            help="return what it computes: `output out: f32[...] = ...`",
-        )
     unused.check(frame)
     kernel = Kernel(
         node.name.text,
@@ -68,11 +54,25 @@ def elaborate(node: ast.Kernel, scope: Scope, reporter: Reporter) -> Kernel | No
         span=node.span,
     )
     if not own.has_errors():
+        _states_returned(kernel, own)
+    if not own.has_errors():
         unused.check_states(frame, kernel)
         sizes.check(kernel, table, own)
     for diagnostic in own.sorted():
         reporter.add(diagnostic)
     return None if own.has_errors() else kernel
+
+
+def _outputs(node: ast.Kernel, reader: OutputReader) -> tuple[Output, ...]:
+    outputs = [reader.read(item) for item in node.items if isinstance(item, ast.Output)]
+    if not outputs:
+        reader.frame.error(
+            "E0205",
+            f"kernel `{node.name.text}` has no output",
+            node.name.span,
+            help="return what it computes: `output out: f32[...] = ...`",
+        )
+    return tuple(output for output in outputs if output is not None)
 
 
 def _names(node: ast.Kernel) -> frozenset[str]:
@@ -113,17 +113,14 @@ def _states_written(frame: Frame) -> None:
             )
 
 
-def _states_returned(
-    node: ast.Kernel, states: dict[str, State], outputs: list[Output], frame: Frame
-) -> None:
+def _states_returned(kernel: Kernel, reporter: Reporter) -> None:
     """An in-place state is an argument that is written *and* returned."""
-    returned = {output.state for output in outputs}
-    failed = any(diagnostic for diagnostic in frame.context.reporter.found.values())
-    for state in states.values():
-        if state.inplace and state.name not in returned and not failed:
-            frame.error(
+    returned = {output.state for output in kernel.outputs}
+    for state in kernel.states:
+        if state.inplace and state.name not in returned and state.span is not None:
+            reporter.error(
                 "E0205",
                 f"state `{state.name}` is written in place but not returned",
-                state.span or node.name.span,
+                state.span,
                 help=f"add `output {state.argument} = {state.name}`",
             )

@@ -14,7 +14,6 @@ from gdsl.semantics import expressions
 from gdsl.semantics.axes import dimensions, show, value_axes
 from gdsl.semantics.frame import Binding, Frame
 from gdsl.semantics.inputs import element_type
-from gdsl.semantics.measure import is_too_large
 from gdsl.source import Span
 from gdsl.syntax import ast
 
@@ -34,15 +33,12 @@ class OutputReader:
 
     def read(self, node: ast.Output) -> Output | None:
         """Return the output; None when something was reported."""
-        value = expressions.elaborate(node.value, self.frame)
+        value = expressions.elaborate_whole(node.value, self.frame)
         tensor = self._tensor(node)
         binding = self._binding(node.value)
         state = self.states.get(binding.cell.name) if binding and binding.cell else None
         fits = self._new_name(node)
         if value is None:
-            return None
-        if is_too_large(value):
-            self.frame.error("E0107", "this expression is too large", node.value.span)
             return None
         if node.tensor is None:
             tensor = self._tensor_of_state(node, state)

@@ -68,7 +68,7 @@ def elaborate_rename(node: ast.Rename, frame: Frame) -> Expr | None:
 
 def elaborate_unpack(node: ast.Unpack, frame: Frame) -> list[Unpack] | None:
     """The fields of `unpack[C](x)`, over one common value."""
-    value = expressions.elaborate(node.operand, frame)
+    value = expressions.elaborate_whole(node.operand, frame)
     axis = _one_axis("unpack", node.axes, node, frame)
     if value is None or axis is None:
         return None

@@ -84,7 +84,7 @@ def _count_targets(node: ast.Step | ast.Scan, rule: ast.Rule, frame: Frame) -> b
     if isinstance(node, ast.Scan) and node.every is not None:
         names.append("states")
     if len(names) == len(node.targets):
-        return True
+        return _state_behind(node, len(rule.results), frame)
     word = "value" if len(names) == 1 else "values"
     frame.error(
         "E0209",
@@ -97,6 +97,22 @@ def _count_targets(node: ast.Step | ast.Scan, rule: ast.Rule, frame: Frame) -> b
         f"{', the states on the way' if 'states' in names else ''}",
     )
     return False
+
+
+def _state_behind(node: ast.Step | ast.Scan, results: int, frame: Frame) -> bool:
+    """Whether the new state stands behind the results, as far as names tell."""
+    for target in node.targets[:results]:
+        binding = frame.bindings.get(target.text)
+        if binding is not None and binding.kind is Kind.STATE:
+            frame.error(
+                "E0209",
+                f"state `{target.text}` stands in the place of a result",
+                target.span,
+                labels=(Label(binding.span, "declared here"),),
+                help=f"results come first: `{node.targets[-1].text}, {target.text} = ...`",
+            )
+            return False
+    return True
 
 
 def _state(given: list[args.Argument], rule: ast.Rule, frame: Frame) -> Binding | None:

@@ -13,7 +13,6 @@ from gdsl.ir.kernel import Let
 from gdsl.semantics import expressions, reorder, runs
 from gdsl.semantics.axes import show
 from gdsl.semantics.frame import Binding, Frame, Kind, StateCell
-from gdsl.semantics.measure import is_too_large
 from gdsl.syntax import ast
 
 
@@ -31,15 +30,7 @@ def elaborate(node: ast.Statement, frame: Frame) -> bool:
 
 
 def _let(node: ast.Let, frame: Frame) -> bool:
-    value = expressions.elaborate(node.value, frame)
-    if value is not None and is_too_large(value):
-        frame.error(
-            "E0107",
-            "this expression is too large",
-            node.value.span,
-            help="give parts of it names of their own",
-        )
-        value = None
+    value = expressions.elaborate_whole(node.value, frame)
     if len(node.targets) != 1:
         frame.error(
             "E0209",

@@ -5,11 +5,13 @@ Nothing here reports; callers check what a user can get wrong before they build.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import assert_never
 
 from gdsl.ir import interval as iv
 from gdsl.ir import ranges
-from gdsl.ir.dims import Packed, Product
+from gdsl.ir.dims import Atom, Dim, Packed, Product, Unit
 from gdsl.ir.dtypes import Dtype
 from gdsl.ir.expr import (
     Apply,
@@ -39,35 +41,30 @@ def constant(value: float, span: Span) -> Const:
 def size(axis: str, table: AxisTable, span: Span) -> Expr:
     """The size of an axis; of a composite or packed one, from its parts."""
     if axis in table.composites:
-        return _product_size(table.composites[axis], table, span)
+        return _length(table.composites[axis], table, span)
     if axis in table.packed:
-        fields = [_dim_size(dim, table, span) for _, dim in table.packed[axis].fields]
-        total = fields[0]
-        for term in fields[1:]:
-            total = apply("add", (total, term), table, span)
-        return total
+        return _length(table.packed[axis], table, span)
     most = table.atomic[axis].at_most
-    largest = float(most) if most is not None else float("inf")
+    largest = float(most) if most is not None else math.inf
     return Size(axis, Type(range=Interval(1.0, largest)), span=span)
 
 
-def _product_size(product: Product, table: AxisTable, span: Span) -> Expr:
-    factors = [_dim_size(part, table, span) for part in product.parts]
-    total = factors[0]
-    for factor in factors[1:]:
-        total = apply("mul", (total, factor), table, span)
-    return total
-
-
-def _dim_size(dim: object, table: AxisTable, span: Span) -> Expr:
+def _length(dim: Dim, table: AxisTable, span: Span) -> Expr:
     match dim:
-        case Product():
-            return _product_size(dim, table, span)
-        case Packed(name=name):
-            return size(name, table, span)
+        case Unit():
+            return constant(1.0, span)
+        case Atom(axis=axis):
+            return size(axis, table, span)
+        case Product(parts=parts):
+            operator, inner = "mul", parts
+        case Packed(fields=fields):
+            operator, inner = "add", tuple(part for _, part in fields)
         case _:
-            axis = getattr(dim, "axis", None)
-            return constant(1.0, span) if axis is None else size(axis, table, span)
+            assert_never(dim)
+    first, *rest = (_length(part, table, span) for part in inner)
+    for length in rest:
+        first = apply(operator, (first, length), table, span)
+    return first
 
 
 def apply(operator: str, args: Sequence[Expr], table: AxisTable, span: Span) -> Apply:
@@ -99,7 +96,7 @@ def reduce(operator: str, axes: tuple[str, ...], arg: Expr, table: AxisTable, sp
 def index(axis: str, table: AxisTable, span: Span) -> Index:
     """0, 1, 2, ... along an atomic axis."""
     most = table.atomic[axis].at_most
-    largest = float(most - 1) if most is not None else float("inf")
+    largest = float(most - 1) if most is not None else math.inf
     return Index(axis, Type((axis,), Dtype.F32, Interval(0.0, largest)), span=span)
 
 
