@@ -1,8 +1,9 @@
 """How far a precision may be off: fixed limits, and the error of the definition itself.
 
-fp32 and widened: e_rms 3e-6, e_max 3e-5. Over 1,000 steps of weak decay float32 itself drifts
-further (the rounding of exp(-1e-4) alone adds up to 1e-5), so there the limits are at least twice
-the errors of the interpreter in float32.
+fp32 and widened: e_rms 3e-6, e_max 3e-5, or what conditioning makes unavoidable
+(`gdsl.verification.conditioning`). Over 1,000 steps of weak decay float32 itself drifts further
+(the rounding of exp(-1e-4) alone adds up to 1e-5), so there the limits are at least twice the
+errors of the interpreter in float32.
 
 bf16 operands: e_rms 2.5e-2, and also, token by token, twice the error of the interpreter whose
 operands are rounded to bf16 (`gdsl.verification.rounding`); chunked, 1.5 times the error of the

@@ -1,0 +1,77 @@
+"""How far the exact result moves when the inputs move by one ulp of float32.
+
+Where q . k is near 0 before an RMSNorm, or new values cancel against the state, no float32 program
+can meet the fixed limits: the definition itself, run in float32, errs as much. What a backward
+stable program may err by is a small multiple of the change that one ulp in each input makes to the
+float64 result. It is looked at only where a fixed limit is not met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from attrs import evolve
+
+from gdsl import registry
+from gdsl.ir.dtypes import Dtype
+from gdsl.ir.kernel import Kernel
+from gdsl.regimes.trial import Trial
+from gdsl.runner import Array, RunOptions
+from gdsl.verification.judge import Allowed, errors_max, errors_rms, group_scale, grouped
+from gdsl.verification.witnesses import Result, group_axes, run_reference
+
+FACTOR = 4.0
+_DRAWS = 4
+_ULP = 2.0**-23
+
+
+def conditioned(
+    kernel: Kernel,
+    trial: Trial,
+    bound: Mapping[str, Dtype],
+    reference: Result,
+    allowed: Mapping[str, Allowed],
+) -> dict[str, Allowed]:
+    """Return the bounds raised to what one ulp in every input does to the float64 result."""
+    exact = _exact(kernel)
+    found = dict(allowed)
+    for draw in range(_DRAWS):
+        rng = np.random.default_rng(draw)
+
+        def call(arguments: Mapping[str, Any], rng: np.random.Generator = rng) -> dict[str, Array]:
+            moved = {name: _moved(value, rng) for name, value in arguments.items()}
+            return registry.interpreter().run(exact, moved, RunOptions("float64"))
+
+        other = run_reference(kernel, trial, bound, call)
+        for name, limits in found.items():
+            groups = group_axes(kernel)
+            expected = grouped(reference.outputs[name], reference.axes[name], groups)
+            x = grouped(other.outputs[name], other.axes[name], groups)
+            scale = group_scale(expected)
+            rms = np.maximum(limits.rms, FACTOR * errors_rms(x, expected, scale))
+            most = FACTOR * errors_max(x, expected, scale)
+            found[name] = Allowed(rms, None if limits.max is None else np.maximum(limits.max, most))
+    return found
+
+
+def _exact(kernel: Kernel) -> Kernel:
+    """The kernel without dtypes, ranges and facts: its arguments are float64 as they are."""
+    inputs = (
+        evolve(item, dtype=Dtype.F32, range=None) if _is_float(item.dtype) else item
+        for item in kernel.inputs
+    )
+    states = (evolve(state, dtype=Dtype.F32) for state in kernel.states)
+    return evolve(kernel, inputs=tuple(inputs), states=tuple(states), assumes=())
+
+
+def _is_float(dtype: object) -> bool:
+    return dtype.is_float if isinstance(dtype, Dtype) else True
+
+
+def _moved(value: Any, rng: np.random.Generator) -> Any:
+    """Move every float by one ulp, up or down."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind in "iub":
+        return value
+    return value.astype(np.float64) * (1 + _ULP * rng.choice((-1.0, 1.0), value.shape))
