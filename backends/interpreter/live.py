@@ -27,13 +27,10 @@ class Live:
         """Return which elements of a value with these axes are live (None: all of them)."""
         return both(*(c for c in self.conditions if set(c.axes) <= set(axes)))
 
-    def select(self, value: Value) -> Value:
+    def cleared(self, value: Value) -> Value:
         """Return the value with 0 in place of everything dead."""
-        live = self.on(value.axes)
-        if live is None:
-            return value
-        zero = value.array.dtype.type(0)
-        return Value(value.axes, np.where(aligned(live, value.axes), value.array, zero))
+        zero = Value((), np.asarray(0, value.array.dtype))
+        return select(self.on(value.axes), value, zero, value.axes)
 
 
 def both(*conditions: Value | None) -> Value | None:

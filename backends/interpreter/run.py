@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from backends.interpreter.axes import Array, Value, from_tensor, spread, tensor_axes, to_tensor
+import numpy as np
+
+from backends.interpreter.axes import Array, Value, from_tensor, tensor_axes, to_tensor
 from backends.interpreter.bind import Arguments, Bound, bind, declared_dtype
 from backends.interpreter.check import check_assumes, check_lengths, check_ranges
 from backends.interpreter.evaluate import Setting, evaluate
 from backends.interpreter.execute import Execution, Names, execute
-from backends.interpreter.live import Live, live_elements
+from backends.interpreter.live import Live, live_elements, select
 from backends.interpreter.precision import ARITHMETIC, Arithmetic
 from backends.interpreter.states import check_slots, initial, kept_rows, pool_after
 from gdsl.ir.kernel import Kernel, Output
@@ -41,7 +43,7 @@ def _start(kernel: Kernel, bound: Bound, live: Live, arithmetic: Arithmetic) -> 
     names = dict(bound.names)
     for item in kernel.inputs:
         if names[item.symbol].array.dtype == arithmetic.compute:
-            names[item.symbol] = live.select(names[item.symbol])
+            names[item.symbol] = live.cleared(names[item.symbol])
     for state in kernel.states:
         names[state.symbol] = initial(state, kernel, bound, arithmetic)
     return names
@@ -50,14 +52,17 @@ def _start(kernel: Kernel, bound: Bound, live: Live, arithmetic: Arithmetic) -> 
 def _output(
     output: Output, kernel: Kernel, names: Names, bound: Bound, live: Live, execution: Execution
 ) -> Array:
+    """Return an output as a tensor: 0 where it is dead, except that a state stays as it came."""
     arithmetic, sizes = execution.setting.arithmetic, bound.sizes
     value = evaluate(output.value, names, execution.setting)
-    pool = next((s for s in kernel.states if s.name == output.state and s.slots), None)
-    if pool is not None and pool.slots is not None:
-        array = pool_after(pool, pool.slots, value, bound, arithmetic)
+    state = next((state for state in kernel.states if state.name == output.state), None)
+    if state is not None and state.slots is not None:
+        array = pool_after(state, state.slots, value, bound, arithmetic)
     else:
         axes = tensor_axes(output.dims)
-        value = live.select(Value(axes, spread(value, axes, sizes)))
+        zero = Value((), np.asarray(0, value.array.dtype))
+        before = zero if state is None else names[state.symbol]
+        value = select(live.on(axes), value, before, axes)
         dtype = declared_dtype(output.dtype, bound.dtypes)
         array = arithmetic.stored(to_tensor(value, output.dims, sizes), dtype)
     execution.tell(output.name, None, from_tensor(array, output.dims, sizes), output.span)

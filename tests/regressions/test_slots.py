@@ -120,3 +120,41 @@ def test_b28_a_new_request_starts_from_zeros_whatever_the_slot_holds(
     assert outputs["out"].ravel().tolist() == [0.5, 1.25]
     assert outputs["pool"].ravel().tolist() == [5.0, 6.0, 1.25, 8.0]
     assert outputs["windows"][2].ravel().tolist() == [0, 0, 1, 2]
+
+
+MIXED = """
+use conv, delta_rule
+kernel mixed:
+    axes B, N, C, W, K, V
+    input x: f32[B, C]
+    input w: f32[C, W]
+    input k: f32[B, K]
+    input v: f32[B, V]
+    input read, write: i32[B]
+    state win: f32[B, C, W] = window inplace
+    state S: f32[N, K, V] = pool[N at read -> write] inplace
+    y, win = step causal_conv(x, w, win)
+    o, S = step delta(k, k, v, 0.5, S)
+    output conv: f32[B, C] = y
+    output out: f32[B, V] = o
+    output window = win
+    output pool = S
+"""
+
+
+def test_a_skipped_row_keeps_a_state_outside_the_pool(run: Callable[..., Any]) -> None:
+    window = np.arange(8.0).reshape(2, 1, 4)
+    outputs = run(
+        MIXED,
+        x=[[9.0], [np.nan]],
+        w=[[0.0, 0.0, 0.0, 1.0]],
+        k=np.ones((2, 1)),
+        v=np.ones((2, 1)),
+        read=np.array([0, -1], np.int32),
+        write=np.array([0, -1], np.int32),
+        window=window,
+        pool=np.zeros((2, 1, 1)),
+    )
+    assert outputs["window"].reshape(2, 4).tolist() == [[1, 2, 3, 9], [4, 5, 6, 7]]
+    assert outputs["conv"].ravel().tolist() == [9.0, 0.0]
+    assert outputs["out"].ravel().tolist() == [0.5, 0.0]
