@@ -3,7 +3,8 @@
 The formulas are those of an engine that starts an instruction, streams its elements and lets the
 result through a pipeline: `busy = (streaming + adder) / clock`, `latency = streaming / clock +
 result latency`. Transfers are timed in `dma.py`; what depends on the instruction before (function
-tables, the clock gate) in `core.py`.
+tables, the clock gate) in `core.py`. Not modelled: matmuls on different row or column tiles of the
+array, which can run at once, and transposes that trn3 overlaps with matmuls.
 """
 
 from __future__ import annotations

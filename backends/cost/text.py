@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from backends.cost.lines import base_name, find_source
-from gdsl.profiler import Case, CoreReport, CostReport, Event, LineTime
+from gdsl.profiler import Case, CoreReport, CostReport, Event, LineTime, Step
 
 _BAR = 24
 _LINES = 16
@@ -103,8 +103,8 @@ def _path(core: CoreReport) -> str:
     """Stretches of the critical path: neighbours of one line on one row are one stretch."""
     events = core.events
 
-    def key(step: object) -> tuple[str, int, str]:
-        event = events[step.event]  # type: ignore[attr-defined]
+    def key(step: Step) -> tuple[str, int, str]:
+        event = events[step.event]
         return event.row, event.line, event.opcode
 
     stretches = [(place, list(steps)) for place, steps in groupby(core.critical_path, key=key)]
