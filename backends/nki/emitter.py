@@ -9,8 +9,10 @@ from attrs import frozen
 from backends.nki.emit.docstring import docstring
 from backends.nki.emit.module import module_text
 from backends.nki.program.evaluate import footprint
+from backends.nki.program.nodes import Program
 from backends.nki.program.numbers import evaluate
 from backends.nki.program.show import program_text
+from backends.nki.schedules.chunked import chunked_program
 from backends.nki.schedules.decode import decode_program
 from gdsl.algorithm.plan import Plan
 from gdsl.emitter import EmitOptions, Footprint, NkiProgram
@@ -24,7 +26,7 @@ class NkiEmitter:
 
     def emit(self, plan: Plan, options: EmitOptions) -> NkiProgram:
         """Return the source text; the same plan and options give the same text on any machine."""
-        program = decode_program(plan, options.target)
+        program = _program(plan, options.target)
         text = module_text(program, docstring(plan, _notes(options)), _header(plan), options.origin)
         return NkiProgram(
             text=text,
@@ -36,13 +38,13 @@ class NkiEmitter:
 
     def stages(self, plan: Plan, options: EmitOptions) -> dict[str, str]:
         """Return the tile program as text."""
-        return {"program": program_text(decode_program(plan, options.target))}
+        return {"program": program_text(_program(plan, options.target))}
 
     def footprint(
         self, plan: Plan, options: EmitOptions, sizes: Mapping[str, int], lnc: int
     ) -> Footprint:
         """Return the on-chip memory of the core that needs most, at the widest dtypes."""
-        program = decode_program(plan, options.target)
+        program = _program(plan, options.target)
         shapes = {
             p.name: tuple(int(evaluate(size, sizes)) for size in p.tile.shape)
             for p in program.parameters
@@ -59,6 +61,11 @@ class NkiEmitter:
             max(peak.sbuf_bytes_per_partition for peak in peaks),
             max(peak.psum_banks for peak in peaks),
         )
+
+
+def _program(plan: Plan, target: str) -> Program:
+    """The tile program of a plan, by its form."""
+    return chunked_program(plan) if plan.form == "chunked" else decode_program(plan, target)
 
 
 def _header(plan: Plan) -> tuple[str, ...]:

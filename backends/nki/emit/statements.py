@@ -126,7 +126,7 @@ def operand(value: Operand) -> str:
             pairs = ", ".join(f"[{step}, {count}]" for step, count in steps)
             index = ""
             if value.index is not None:
-                index = f", scalar_offset={operand(value.index)}, indirect_dim=0"
+                index = f", scalar_offset={operand(value.index)}, indirect_dim={value.indexed_dim}"
             return f"{tile.name}.ap(pattern=[{pairs}], offset={offset}{index})"
         case Token(text=text):
             return text

@@ -84,7 +84,8 @@ class Pattern:
     steps: tuple[tuple[Number, Number], ...]
     offset: Number
     index: View | None = None
-    """One element that says, when the kernel runs, which entry of dimension 0 is meant."""
+    """One element that says, when the kernel runs, which entry of a dimension is meant."""
+    indexed_dim: int = 0
 
     @property
     def shape(self) -> tuple[Number, ...]:

@@ -1,0 +1,146 @@
+"""A chunked plan as an NKI module: the kernel's tensors and sizes around the stages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import resources
+from string import Template
+from textwrap import dedent
+
+from backends.nki.contract import Contract
+from backends.nki.program.build import Block, Names
+from backends.nki.program.nodes import Constant, Function, Program, Verbatim
+from backends.nki.program.numbers import Literal, Name
+from backends.nki.schedules.chunked.addresses import Addresses
+from backends.nki.schedules.chunked.scan import Scan, scan_of
+from gdsl.algorithm.plan import Plan
+
+PARTITIONS = 128
+STAGES = ("constants", "gates", "load", "scores", "inverse", "carry", "states", "driver")
+"""Files of `text/` with functions, in the order a reader meets them."""
+CONSTANTS_OF_MODULE = (
+    Constant("CHUNK", Literal(128), "tokens per chunk: all partitions"),
+    Constant("MAX_FREE", Literal(128), "most value columns of a lane"),
+    Constant(
+        "LANES", Literal(4), "chunks side by side in one instruction: 512 columns, one PSUM bank"
+    ),
+    Constant("TEAM", Literal(16), "lanes whose states are on chip together"),
+    Constant("GATE_COLUMNS", Literal(128), "chunks whose gates are computed together"),
+    Constant("MASKED", Literal(-30000.0), "added to what exp must turn into 0"),
+    Constant(
+        "MASKED_MERGES", Name("(1, 2, 4, 8, 16)"), "merges that select their blocks by a mask"
+    ),
+    Constant("SLOTS", Literal(14), "steps of an inverse: two per merge"),
+)
+
+
+def chunked_program(plan: Plan) -> Program:
+    """Return the program of a plan in chunked form. Raises CompileError where it has none."""
+    scan = scan_of(plan)
+    contract = Contract(scan.kernel, exposed={e.argument: e.default for e in plan.exposed})
+    parameters = contract.parameters()
+    main = Block(Names({p.name for p in parameters}))
+    main.banner("Sizes and contract")
+    contract.write_sizes(main)
+    where = Addresses(scan)
+    fills = _fills(scan, plan, where)
+    state = scan.state.argument
+    if scan.state.optional:
+        shape = f"({', '.join(str(size) for size in contract.sizes(scan.state.dims))})"
+        main.statements.append(Verbatim(_text("fresh", {"state": state, "shape": shape})))
+    else:
+        main.statements.append(Verbatim("fresh = False"))
+    contract.write_checks(main, ((scan.key_axis, PARTITIONS),))
+    for exposed in plan.exposed:
+        if exposed.key == "inverse":
+            main.statements.append(Verbatim(_inverse_check(exposed.argument)))
+    contract.write_outputs(main)
+    main.banner("Chunks")
+    main.statements.append(Verbatim(_text("entry", fills)))
+    functions = [*where.functions(scan)]
+    for name in STAGES:
+        functions += _functions(_text(name, fills))
+    return Program(
+        entry=scan.kernel.name,
+        parameters=parameters,
+        constants=CONSTANTS_OF_MODULE,
+        functions=tuple(functions),
+        body=tuple(main.statements),
+        returns=contract.returns,
+    )
+
+
+def _fills(scan: Scan, plan: Plan, where: Addresses) -> dict[str, str]:
+    """The kernel's names, strides and offsets for the stages' text."""
+    fills = {
+        "entry": scan.kernel.name,
+        "state": scan.state.argument,
+        "out": scan.out.name,
+        "log": scan.log.name,
+        "beta": scan.beta.name,
+        "query": scan.query.name,
+        "key": scan.key.name,
+        "value": scan.value.name,
+        "groups": _groups(plan),
+        "lanes": " * ".join(scan.mapped),
+        "sizes": ", ".join(f'"{axis.name}": {axis.name}' for axis in scan.kernel.axes),
+        "names": ", sizes",
+        "K": scan.key_axis,
+        "V": scan.value_axis,
+    }
+    for role, item, axis in (
+        ("query", scan.query, scan.key_axis),
+        ("key", scan.key, scan.key_axis),
+        ("value", scan.value, scan.value_axis),
+        ("out", scan.out, scan.value_axis),
+        ("log", scan.log, None),
+        ("beta", scan.beta, None),
+    ):
+        fills[f"{role}_step"] = where.stride(item.dims, scan.axis)
+        fills[f"{role}_at"] = f"{item.name}_offset(lane, {_TOKEN[axis is None]}, sizes)"
+        if axis is not None:
+            fills[f"{role}_inner"] = where.stride(item.dims, axis)
+    fills["key_stride"] = where.stride(scan.state.dims, scan.key_axis)
+    fills["value_stride"] = where.stride(scan.state.dims, scan.value_axis)
+    fills["state_at"] = f"{scan.state.argument}_offset(lane, 0, sizes)"
+    tensors = ("log", "beta", "query", "key", "value", "out")
+    names = ", ".join(dict.fromkeys(fills[role] for role in tensors))
+    sizes = "keys, values, total, factor, groups_in_flight"
+    fills["parameters"] = f"constants, {names}, states, lanes, {sizes}{fills['names']}"
+    given = f"{scan.key_axis}, values, {scan.axis}, {scan.scale}, groups_in_flight"
+    fills["call"] = f"constants, {names}, states, lanes, {given}{fills['names']}"
+    return fills
+
+
+_TOKEN = {False: "token", True: "first_chunk * CHUNK"}
+
+
+def _text(name: str, fills: Mapping[str, str]) -> str:
+    """One file of `text/` with the kernel's names in place."""
+    path = resources.files("backends.nki.schedules.chunked") / "text" / f"{name}.nki"
+    return Template(path.read_text()).substitute(fills).rstrip("\n")
+
+
+def _groups(plan: Plan) -> str:
+    """Groups of four chunks per batch: half the schedule's `group`, which may be an argument."""
+    for exposed in plan.exposed:
+        if exposed.key == "group":
+            return f"max(1, {exposed.argument} // 2)"
+    return str(max(1, int(plan.settings["group"]) // 2))
+
+
+def _inverse_check(argument: str) -> str:
+    return f'assert {argument} == "schur", f"{argument} must be schur, got {{{argument}}}"'
+
+
+def _functions(text: str) -> tuple[Function, ...]:
+    """The functions of a text, one after the other."""
+    return tuple(_function(part) for part in text.split("\ndef ") if part.strip())
+
+
+def _function(text: str) -> Function:
+    head, _, rest = text.removeprefix("def ").partition("):\n")
+    name, _, parameters = head.partition("(")
+    _, doc, body = dedent(rest).split('"""', 2)
+    parts = tuple(p.strip() for p in parameters.split(",") if p.strip())
+    return Function(name, parts, doc, (Verbatim(body.strip("\n")),))
