@@ -97,9 +97,7 @@ def _chunk_step(x: Values) -> References:
 
 def _multihead(x: Values) -> References:
     names = ("query", "key", "value", "g_in", "beta_in", "initial_state")
-    rows = [
-        _final({name: x[name][h] for name in names}, raw=True) for h in range(len(x["query"]))
-    ]
+    rows = [_final({name: x[name][h] for name in names}, raw=True) for h in range(len(x["query"]))]
     return np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
 
 
@@ -162,6 +160,36 @@ def _verify_states(x: Values) -> tuple[Array, Array]:
 def _verify(x: Values) -> References:
     out, states = _verify_states(x)
     return out, states[-1]
+
+
+def _kda_inputs(bh: int) -> Callable[[Generator], Values]:
+    def make(r: Generator) -> Values:
+        return {
+            "q": r.standard_normal((bh, C)).astype(BF16),
+            "k": r.standard_normal((bh, C)).astype(BF16),
+            "v": r.standard_normal((bh, C)).astype(BF16),
+            "b": r.standard_normal(bh).astype(F32),
+            "g_log": -np.exp(r.uniform(-5, 1, (bh, C))).astype(F32),
+            "z": r.standard_normal((bh, C)).astype(BF16),
+            "norm_weight": (1 + 0.2 * r.standard_normal(C)).astype(F32),
+            "state_in": random_state(r, bh, C, C),
+        }
+
+    return make
+
+
+def _kda(x: Values) -> References:
+    x = {name: np.asarray(value, np.float64) for name, value in x.items()}
+    q, k = unit(x["q"]) / np.sqrt(C), unit(x["k"])
+    rows = [
+        delta_rule(q[i : i + 1], k[i : i + 1], x["v"][i : i + 1], x["g_log"][i : i + 1],
+                   sigmoid(x["b"][i : i + 1]), x["state_in"][i])
+        for i in range(len(q))
+    ]  # fmt: skip
+    o = np.concatenate([row[0] for row in rows])
+    rms = np.sqrt((o * o).mean(-1, keepdims=True) + 1e-5)
+    out = o / rms * x["norm_weight"] * sigmoid(x["z"])
+    return out, np.array([row[1][-1] for row in rows])
 
 
 def _norm_gate_inputs(r: Generator) -> Values:
@@ -262,6 +290,11 @@ CASES: tuple[Case, ...] = (
              f"T 2, 8 heads, LNC {lnc}", lnc)
         for lnc in (1, 2)
     ),
+    *(
+        Case("glm5_next/nki_kda_tkg.py", "kda_tkg", f"BH {bh}, LNC {lnc}", _kda_inputs(bh), _kda,
+             1e-2, 0.0, lnc=lnc)
+        for bh in (2, 6) for lnc in (1, 2)
+    ),
     Case(_TUTORIAL, "nki_matmul_basic_", "64x128x512", _matmul_inputs(128, 64, 512), _matmul,
          1e-2, 1e-4),
     *(
@@ -274,5 +307,3 @@ CASES: tuple[Case, ...] = (
         )
     ),
 )  # fmt: skip
-
-

@@ -41,11 +41,14 @@ def gated_rms_norm(x: Array, weight: Array, z: Array, epsilon: float = EPSILON) 
 def delta_rule(
     q: Array, k: Array, v: Array, log_decay: Array, beta: Array, state: Array
 ) -> tuple[Array, Array]:
-    """Return outputs [T, V] and states [T, K, V] of one head; q, k [T, K], gates [T]."""
+    """Return outputs [T, V] and states [T, K, V] of one head; q, k [T, K], beta [T].
+
+    `log_decay` is [T], or [T, K] for a decay per channel.
+    """
     q, k, v, state = (np.asarray(x, np.float64) for x in (q, k, v, state))
     outputs, states = [], []
     for t in range(len(q)):
-        state = state * np.exp(float(log_decay[t]))
+        state = state * np.exp(np.asarray(log_decay[t], np.float64).reshape(-1, 1))
         delta = float(beta[t]) * (v[t] - k[t] @ state)
         state = state + np.outer(k[t], delta)
         outputs.append(q[t] @ state)
