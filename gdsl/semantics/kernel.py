@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from keyword import iskeyword
+
 from attrs import evolve
 
 from gdsl.ir.kernel import Call, Kernel, Output, Statement
@@ -33,8 +36,10 @@ def elaborate(node: ast.Kernel, scope: Scope, reporter: Reporter) -> Kernel | No
     known = tuple(state for state in states if state is not None)
     outputs = _outputs(node, OutputReader(frame, variables, {s.name: s for s in known}))
     parts = call_line.Parts(tuple(input_nodes), tuple(params), known, outputs, failed=frozenset())
-    parts = evolve(parts, failed=_names(node) - parts.roles().keys())
+    declared = {name.text for name in _names(node)}
+    parts = evolve(parts, failed=frozenset(declared) - parts.roles().keys())
     call = _call(node, parts, frame)
+    _no_words_of_python(node, own)
     _states_written(frame)
     unused.check(frame)
     kernel = Kernel(
@@ -75,20 +80,33 @@ def _outputs(node: ast.Kernel, reader: OutputReader) -> tuple[Output, ...]:
     return tuple(output for output in outputs if output is not None)
 
 
-def _names(node: ast.Kernel) -> frozenset[str]:
-    """The names a call line may use, as the text declares them."""
-    names: set[str] = set()
+def _names(node: ast.Kernel) -> Iterator[ast.Name]:
+    """Yield the names a call line may use, as the text declares them."""
     for item in node.items:
         match item:
-            case ast.Input():
-                names.update(name.text for name in item.names)
-            case ast.Param() | ast.Output():
-                names.add(item.name.text)
-            case ast.State():
-                names.add(item.initial.name.text)
+            case ast.Input(names=names):
+                yield from names
+            case ast.Param(name=name) | ast.Output(name=name):
+                yield name
+            case ast.State(initial=initial):
+                yield initial.name
             case _:
                 pass
-    return frozenset(names)
+
+
+def _no_words_of_python(node: ast.Kernel, reporter: Reporter) -> None:
+    """The emitted kernel is a Python function: its name and arguments must be possible there."""
+    lines = [item for item in node.items if isinstance(item, ast.CallLine)]
+    arguments = (argument.name for line in lines for argument in line.arguments)
+    for name in (node.name, *_names(node), *arguments):
+        if iskeyword(name.text):
+            reporter.error(
+                "E0102",
+                f"`{name.text}` is a word of Python, in which the kernel is emitted",
+                name.span,
+                label="cannot be an argument there",
+                help=f"choose another name, such as `{name.text}_`",
+            )
 
 
 def _call(node: ast.Kernel, parts: call_line.Parts, frame: Frame) -> Call:
