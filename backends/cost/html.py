@@ -1,7 +1,8 @@
 """One self-contained HTML page of a cost report: no script or style from anywhere else.
 
-It says, from top to bottom: the figures; the engine timeline with the critical path; memory over
-time; the roofline as bars; and the sources, each line with its share of the critical path.
+It says, from top to bottom: the figures beside the rooflines; what each engine does; the roofline;
+the engine timeline with the critical path; memory over time; and the sources, each line with its
+share of the critical path.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 
+from backends.cost.html_roofline import roofline_inline
 from backends.cost.html_source import source_section
 from backends.cost.html_timeline import memory_svg, timeline_svg
 from gdsl.profiler import CostReport
@@ -43,6 +45,7 @@ def html(report: CostReport, sources: Mapping[str, str]) -> str:
         f'<p class="note">{escape(_subtitle(report))}</p>',
         _figures(report),
         _bounds(report),
+        _roofline(report),
     ]
     for core in report.cores:
         title = "Timeline" if report.lnc == 1 else f"Timeline of core {core.program}"
@@ -108,6 +111,11 @@ def _figures(report: CostReport) -> str:
         if time > 0
     ]
     return f"<table>{''.join(lines)}</table>"
+
+
+def _roofline(report: CostReport) -> str:
+    picture = roofline_inline(report)
+    return f"<h2>Roofline</h2>{picture}" if picture else ""
 
 
 def _bounds(report: CostReport) -> str:

@@ -64,7 +64,7 @@ class _Checker(HTMLParser):
         self.references: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in ("meta", "rect", "line", "path", "br"):
+        if tag not in ("meta", "rect", "line", "path", "polyline", "circle"):
             self.open.append(tag)
         self.references += [value or "" for name, value in attrs if name in ("src", "href")]
 
@@ -91,10 +91,17 @@ def test_the_page_needs_nothing_else(report: CostReport) -> None:
 def test_the_page_shows_figures_timeline_memory_and_source(report: CostReport) -> None:
     page = PROFILER.html(report, {"kernel.py": SOURCE})
     assert f"{report.estimate.program_order:.2f} us" in page
-    assert page.count("<svg") == 4
+    assert page.count("<svg") == 5
     assert "Timeline of core 1" in page
     assert "&lt;a &amp; b&gt;" in page
     assert "nothing was measured" in page
+
+
+def test_without_known_flops_there_is_no_roofline_picture(
+    random_trace: Callable[..., Trace],
+) -> None:
+    report = PROFILER.profile([random_trace(STEPS)], "trn2")
+    assert "<h2>Roofline</h2>" not in PROFILER.html(report, {})
 
 
 def test_a_page_of_a_long_trace_stays_small(random_trace: Callable[..., Trace]) -> None:
