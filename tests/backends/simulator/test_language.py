@@ -37,7 +37,7 @@ def kernel(a, b):
 def erf(x: NDArray[Any]) -> NDArray[Any]:
     from math import erf as scalar
 
-    return np.vectorize(scalar)(x)
+    return np.asarray(np.vectorize(scalar)(x))
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from backends.isa.dtypes import DTYPES
 from backends.simulator.arguments import TensorSpec
@@ -30,7 +32,7 @@ def kernel(x):
 
 @pytest.mark.parametrize("dtype", [F, np.float16, ml_dtypes.bfloat16])
 def test_result_is_a_new_array_of_the_callers_dtype(run: Run, dtype: type) -> None:
-    x = np.arange(6).reshape(2, 3).astype(dtype)
+    x: NDArray[Any] = np.arange(6).reshape(2, 3).astype(dtype)
     result = run(DOUBLE, x)
     assert result.outputs[0].dtype == dtype
     assert (result.outputs[0] == 2 * x).all()
