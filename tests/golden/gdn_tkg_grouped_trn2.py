@@ -8,9 +8,9 @@ ROWS = 128  # rows whose vectors share an instruction: all partitions
 GROUP = 32  # heads in flight; slices of partitions start at multiples of 32
 
 
-def load_rows(dst, src, row, period, outer, inner, step):
+def load_rows(dst, src, row, period, outer, inner, step, base):
     """Load rows [row, row + len(dst)) into partitions; row r starts at
-    (r // period) * outer + (r % period) * inner, its elements lie `step` apart."""
+    base + (r // period) * outer + (r % period) * inner, its elements lie `step` apart."""
     rows = dst.shape[0]
     width = dst.shape[1]
     head = min(rows, -row % period)
@@ -19,7 +19,10 @@ def load_rows(dst, src, row, period, outer, inner, step):
     if head > 0:
         nisa.dma_copy(
             dst=dst[:head, :],
-            src=src.ap(pattern=[[inner, head], [step, width]], offset=row // period * outer + row % period * inner),
+            src=src.ap(
+                pattern=[[inner, head], [step, width]],
+                offset=base + row // period * outer + row % period * inner,
+            ),
             dge_mode=nisa.dge_mode.hwdge,
             engine=nisa.engine.scalar,
         )
@@ -28,7 +31,7 @@ def load_rows(dst, src, row, period, outer, inner, step):
             dst=dst[head : head + whole, :],
             src=src.ap(
                 pattern=[[outer, whole // period], [inner, period], [step, width]],
-                offset=(row + head) // period * outer + (row + head) % period * inner,
+                offset=base + (row + head) // period * outer + (row + head) % period * inner,
             ),
             dge_mode=nisa.dge_mode.hwdge,
             engine=nisa.engine.scalar,
@@ -38,7 +41,7 @@ def load_rows(dst, src, row, period, outer, inner, step):
             dst=dst[head + whole : head + whole + tail, :],
             src=src.ap(
                 pattern=[[inner, tail], [step, width]],
-                offset=(row + head + whole) // period * outer + (row + head + whole) % period * inner,
+                offset=base + (row + head + whole) // period * outer + (row + head + whole) % period * inner,
             ),
             dge_mode=nisa.dge_mode.hwdge,
             engine=nisa.engine.scalar,
@@ -56,11 +59,11 @@ def load_vectors(a, dt_bias, q, k, b, A_log, z, v, rows, row, Hk, G, K, V):
         engine=nisa.engine.scalar,
     )
     dt_bias_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    load_rows(dt_bias_sb, dt_bias, row, Hk * G, 0, 1, 1)
+    load_rows(dt_bias_sb, dt_bias, row, Hk * G, 0, 1, 1, 0)
     q_sb = nl.ndarray((rows, K), dtype=q.dtype, buffer=nl.sbuf)
-    load_rows(q_sb, q, row, G, K, 0, 1)
+    load_rows(q_sb, q, row, G, K, 0, 1, 0)
     k_sb = nl.ndarray((rows, K), dtype=k.dtype, buffer=nl.sbuf)
-    load_rows(k_sb, k, row, G, K, 0, 1)
+    load_rows(k_sb, k, row, G, K, 0, 1, 0)
     b_sb = nl.ndarray((rows, 1), dtype=b.dtype, buffer=nl.sbuf)
     nisa.dma_copy(
         dst=b_sb,
@@ -69,7 +72,7 @@ def load_vectors(a, dt_bias, q, k, b, A_log, z, v, rows, row, Hk, G, K, V):
         engine=nisa.engine.scalar,
     )
     A_log_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    load_rows(A_log_sb, A_log, row, Hk * G, 0, 1, 1)
+    load_rows(A_log_sb, A_log, row, Hk * G, 0, 1, 1, 0)
     z_sb = nl.ndarray((rows, V), dtype=z.dtype, buffer=nl.sbuf)
     nisa.dma_copy(
         dst=z_sb,
@@ -484,7 +487,7 @@ def finish_rows(out, prepared, rows, V, row):
 
 
 def store_states(recurrent_state, new_sb, row, K, V, count):
-    """Send a few new states to HBM."""
+    """Send new states to HBM."""
     # gdn_tkg.gdn:51: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     nisa.dma_copy(dst=recurrent_state.ap(pattern=[[V, K], [K * V, count], [1, V]], offset=row * K * V), src=new_sb)
 

@@ -8,9 +8,9 @@ ROWS = 128  # rows whose vectors share an instruction: all partitions
 GROUP = 32  # heads in flight; slices of partitions start at multiples of 32
 
 
-def load_rows(dst, src, row, period, outer, inner, step):
+def load_rows(dst, src, row, period, outer, inner, step, base):
     """Load rows [row, row + len(dst)) into partitions; row r starts at
-    (r // period) * outer + (r % period) * inner, its elements lie `step` apart."""
+    base + (r // period) * outer + (r % period) * inner, its elements lie `step` apart."""
     rows = dst.shape[0]
     width = dst.shape[1]
     head = min(rows, -row % period)
@@ -19,7 +19,10 @@ def load_rows(dst, src, row, period, outer, inner, step):
     if head > 0:
         nisa.dma_copy(
             dst=dst[:head, :],
-            src=src.ap(pattern=[[inner, head], [step, width]], offset=row // period * outer + row % period * inner),
+            src=src.ap(
+                pattern=[[inner, head], [step, width]],
+                offset=base + row // period * outer + row % period * inner,
+            ),
             dge_mode=nisa.dge_mode.hwdge,
             engine=nisa.engine.scalar,
         )
@@ -28,7 +31,7 @@ def load_rows(dst, src, row, period, outer, inner, step):
             dst=dst[head : head + whole, :],
             src=src.ap(
                 pattern=[[outer, whole // period], [inner, period], [step, width]],
-                offset=(row + head) // period * outer + (row + head) % period * inner,
+                offset=base + (row + head) // period * outer + (row + head) % period * inner,
             ),
             dge_mode=nisa.dge_mode.hwdge,
             engine=nisa.engine.scalar,
@@ -38,7 +41,7 @@ def load_rows(dst, src, row, period, outer, inner, step):
             dst=dst[head + whole : head + whole + tail, :],
             src=src.ap(
                 pattern=[[inner, tail], [step, width]],
-                offset=(row + head + whole) // period * outer + (row + head + whole) % period * inner,
+                offset=base + (row + head + whole) // period * outer + (row + head + whole) % period * inner,
             ),
             dge_mode=nisa.dge_mode.hwdge,
             engine=nisa.engine.scalar,
@@ -51,7 +54,7 @@ def load_vectors(a, dt_bias, q, k, b, A_log, z, v, rows, row, Hv, K, V):
     a_sb = nl.ndarray((rows, 1), dtype=a.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=a_sb, src=a[row : row + rows], dge_mode=nisa.dge_mode.hwdge, engine=nisa.engine.scalar)
     dt_bias_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    load_rows(dt_bias_sb, dt_bias, row, Hv, 0, 1, 1)
+    load_rows(dt_bias_sb, dt_bias, row, Hv, 0, 1, 1, 0)
     q_sb = nl.ndarray((rows, K), dtype=q.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=q_sb, src=q[row : row + rows, :], dge_mode=nisa.dge_mode.hwdge, engine=nisa.engine.scalar)
     k_sb = nl.ndarray((rows, K), dtype=k.dtype, buffer=nl.sbuf)
@@ -59,7 +62,7 @@ def load_vectors(a, dt_bias, q, k, b, A_log, z, v, rows, row, Hv, K, V):
     b_sb = nl.ndarray((rows, 1), dtype=b.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=b_sb, src=b[row : row + rows], dge_mode=nisa.dge_mode.hwdge, engine=nisa.engine.scalar)
     A_log_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    load_rows(A_log_sb, A_log, row, Hv, 0, 1, 1)
+    load_rows(A_log_sb, A_log, row, Hv, 0, 1, 1, 0)
     z_sb = nl.ndarray((rows, V), dtype=z.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=z_sb, src=z[row : row + rows, :], dge_mode=nisa.dge_mode.hwdge, engine=nisa.engine.scalar)
     v_sb = nl.ndarray((rows, V), dtype=v.dtype, buffer=nl.sbuf)
@@ -468,7 +471,7 @@ def finish_rows(out, prepared, rows, V, row):
 
 
 def store_states(state_out, new_sb, row, K, V, count):
-    """Send a few new states to HBM."""
+    """Send new states to HBM."""
     # gdn_tkg.gdn:22: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, beta, S)
     nisa.dma_copy(dst=state_out.ap(pattern=[[V, K], [K * V, count], [1, V]], offset=row * K * V), src=new_sb)
 

@@ -8,9 +8,9 @@ ROWS = 128  # rows whose vectors share an instruction: all partitions
 GROUP = 32  # heads in flight; slices of partitions start at multiples of 32
 
 
-def load_columns(dst, src, row, period, outer, inner, step):
+def load_columns(dst, src, row, period, outer, inner, step, base):
     """Load rows [row, row + columns of dst) into columns; row r starts at
-    (r // period) * outer + (r % period) * inner, its elements lie `step` apart."""
+    base + (r // period) * outer + (r % period) * inner, its elements lie `step` apart."""
     rows = dst.shape[1]
     width = dst.shape[0]
     head = min(rows, -row % period)
@@ -19,7 +19,10 @@ def load_columns(dst, src, row, period, outer, inner, step):
     if head > 0:
         nisa.dma_copy(
             dst=dst[:, :head],
-            src=src.ap(pattern=[[step, width], [inner, head]], offset=row // period * outer + row % period * inner),
+            src=src.ap(
+                pattern=[[step, width], [inner, head]],
+                offset=base + row // period * outer + row % period * inner,
+            ),
             dge_mode=nisa.dge_mode.hwdge,
             engine=nisa.engine.scalar,
         )
@@ -28,7 +31,7 @@ def load_columns(dst, src, row, period, outer, inner, step):
             dst=dst[:, head : head + whole],
             src=src.ap(
                 pattern=[[step, width], [outer, whole // period], [inner, period]],
-                offset=(row + head) // period * outer + (row + head) % period * inner,
+                offset=base + (row + head) // period * outer + (row + head) % period * inner,
             ),
             dge_mode=nisa.dge_mode.hwdge,
             engine=nisa.engine.scalar,
@@ -38,16 +41,16 @@ def load_columns(dst, src, row, period, outer, inner, step):
             dst=dst[:, head + whole : head + whole + tail],
             src=src.ap(
                 pattern=[[step, width], [inner, tail]],
-                offset=(row + head + whole) // period * outer + (row + head + whole) % period * inner,
+                offset=base + (row + head + whole) // period * outer + (row + head + whole) % period * inner,
             ),
             dge_mode=nisa.dge_mode.hwdge,
             engine=nisa.engine.scalar,
         )
 
 
-def load_rows(dst, src, row, period, outer, inner, step):
+def load_rows(dst, src, row, period, outer, inner, step, base):
     """Load rows [row, row + len(dst)) into partitions; row r starts at
-    (r // period) * outer + (r % period) * inner, its elements lie `step` apart."""
+    base + (r // period) * outer + (r % period) * inner, its elements lie `step` apart."""
     rows = dst.shape[0]
     width = dst.shape[1]
     head = min(rows, -row % period)
@@ -56,7 +59,10 @@ def load_rows(dst, src, row, period, outer, inner, step):
     if head > 0:
         nisa.dma_copy(
             dst=dst[:head, :],
-            src=src.ap(pattern=[[inner, head], [step, width]], offset=row // period * outer + row % period * inner),
+            src=src.ap(
+                pattern=[[inner, head], [step, width]],
+                offset=base + row // period * outer + row % period * inner,
+            ),
             dge_mode=nisa.dge_mode.hwdge,
             engine=nisa.engine.scalar,
         )
@@ -65,7 +71,7 @@ def load_rows(dst, src, row, period, outer, inner, step):
             dst=dst[head : head + whole, :],
             src=src.ap(
                 pattern=[[outer, whole // period], [inner, period], [step, width]],
-                offset=(row + head) // period * outer + (row + head) % period * inner,
+                offset=base + (row + head) // period * outer + (row + head) % period * inner,
             ),
             dge_mode=nisa.dge_mode.hwdge,
             engine=nisa.engine.scalar,
@@ -75,7 +81,7 @@ def load_rows(dst, src, row, period, outer, inner, step):
             dst=dst[head + whole : head + whole + tail, :],
             src=src.ap(
                 pattern=[[inner, tail], [step, width]],
-                offset=(row + head + whole) // period * outer + (row + head + whole) % period * inner,
+                offset=base + (row + head + whole) // period * outer + (row + head + whole) % period * inner,
             ),
             dge_mode=nisa.dge_mode.hwdge,
             engine=nisa.engine.scalar,
@@ -86,15 +92,15 @@ def load_vectors(g, a_log, dt_bias, q, k, beta, v, K, rows, row, H, V):
     """Bring in the vectors of a tile of rows, one row per partition."""
     # kda_tkg.gdn:17: o, S = step gated_delta(l2norm[K](q) * scale, l2norm[K](k), v, decay, sigmoid(beta), S)
     g_T_sb = nl.ndarray((K, rows), dtype=nl.float32, buffer=nl.sbuf)
-    load_columns(g_T_sb, g, row, H, K * H, 1, H)
+    load_columns(g_T_sb, g, row, H, K * H, 1, H, 0)
     a_log_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    load_rows(a_log_sb, a_log, row, H, 0, 1, 1)
+    load_rows(a_log_sb, a_log, row, H, 0, 1, 1, 0)
     dt_bias_T_sb = nl.ndarray((K, rows), dtype=nl.float32, buffer=nl.sbuf)
-    load_columns(dt_bias_T_sb, dt_bias, row, H, 0, 1, H)
+    load_columns(dt_bias_T_sb, dt_bias, row, H, 0, 1, H, 0)
     q_T_sb = nl.ndarray((K, rows), dtype=nl.float32, buffer=nl.sbuf)
-    load_columns(q_T_sb, q, row, H, K * H, 1, H)
+    load_columns(q_T_sb, q, row, H, K * H, 1, H, 0)
     k_T_sb = nl.ndarray((K, rows), dtype=nl.float32, buffer=nl.sbuf)
-    load_columns(k_T_sb, k, row, H, K * H, 1, H)
+    load_columns(k_T_sb, k, row, H, K * H, 1, H, 0)
     beta_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.dma_copy(
         dst=beta_sb,
@@ -110,7 +116,7 @@ def load_vectors(g, a_log, dt_bias, q, k, beta, v, K, rows, row, H, V):
         engine=nisa.engine.scalar,
     )
     a_log_T_sb = nl.ndarray((K, rows), dtype=nl.float32, buffer=nl.sbuf)
-    load_columns(a_log_T_sb, a_log, row, H, 0, 1, 0)
+    load_columns(a_log_T_sb, a_log, row, H, 0, 1, 0, 0)
     return g_T_sb, dt_bias_T_sb, q_T_sb, k_T_sb, beta_sb, v_sb, a_log_T_sb
 
 
@@ -349,7 +355,7 @@ def finish_rows(out, prepared, row, V, rows):
 
 
 def store_states(S, new_sb, row, K, V, count):
-    """Send a few new states to HBM."""
+    """Send new states to HBM."""
     # kda_tkg.gdn:17: o, S = step gated_delta(l2norm[K](q) * scale, l2norm[K](k), v, decay, sigmoid(beta), S)
     nisa.dma_copy(dst=S.ap(pattern=[[V, K], [K * V, count], [1, V]], offset=row * K * V), src=new_sb)
 

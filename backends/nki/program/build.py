@@ -143,13 +143,20 @@ class Block:
 
     @contextmanager
     def loop(
-        self, stem: str, start: Numeric, stop: Numeric, step: Numeric = 1
+        self,
+        stem: str,
+        start: Numeric,
+        stop: Numeric,
+        step: Numeric = 1,
+        *,
+        exact: bool = False,
     ) -> Iterator[tuple[Block, Number]]:
-        """Add a loop; yields its body and its variable."""
-        variable = self.names.fresh(stem)
+        """Add a loop; yields its body and its variable, named `stem` at all events if `exact`."""
+        variable = stem if exact else self.names.fresh(stem)
         body = self.inner()
         yield body, Name(variable)
-        self.names.taken.discard(variable)
+        if not exact:
+            self.names.taken.discard(variable)
         self.statements.append(
             For(variable, number(start), number(stop), number(step), tuple(body.statements))
         )

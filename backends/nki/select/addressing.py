@@ -60,6 +60,11 @@ def strides(dims: Sequence[Dim]) -> Strides:
     return Strides(tuple(reversed(steps)))
 
 
+def axes_of(dims: Sequence[Dim]) -> list[str]:
+    """Return the atomic axes of a tensor, outermost first."""
+    return _atoms(dims)
+
+
 def _atoms(dims: Sequence[Dim]) -> list[str]:
     found: list[str] = []
     for dim in dims:

@@ -458,12 +458,12 @@ class Selector:
             start = self.group[0] if at is Stage.READS else ZERO
             predicate = Pattern(chosen.tile, ((ONE, dst.shape[0]), (ZERO, width)), start)
         block.do("tensor_copy", dst=dst, src=self._spread(otherwise, layout, at, width))
-        block.do(
-            "tensor_copy_predicated",
-            dst=dst,
-            src=self._spread(then, layout, at, width),
-            predicate=predicate,
-        )
+        source = self._spread(then, layout, at, width)
+        if source.tile.element != F32:
+            fp32 = self._at(self._new(then, layout, F32), at, layout)
+            block.do("tensor_copy", dst=fp32, src=source)
+            source = fp32
+        block.do("tensor_copy_predicated", dst=dst, src=source, predicate=predicate)
 
     def _activation(
         self, arg: Term, layout: Layout, at: Stage

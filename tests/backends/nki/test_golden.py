@@ -17,7 +17,7 @@ from gdsl.regimes.typed import random_arguments
 from gdsl.shapes import resolve_sizes
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-KERNELS = ("gdn_tkg", "gdn_tkg_grouped", "kda_tkg")
+KERNELS = ("gdn_tkg", "gdn_tkg_grouped", "gdn_tkg_pool", "gdn_tkg_tokens", "kda_tkg")
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

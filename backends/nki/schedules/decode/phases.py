@@ -6,20 +6,34 @@ it asks the selector for: terms of the inputs land in the block that is current 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from attrs import define, field
 
 from backends.nki.contract import Contract
 from backends.nki.program.build import Block, Names, compare, every, part, repeated
-from backends.nki.program.nodes import F32, Element, If, Operand, Pattern, Space, Tile, Token, View
-from backends.nki.program.numbers import ONE, Literal, Name, Number, smallest
+from backends.nki.program.nodes import (
+    F32,
+    U8,
+    Element,
+    If,
+    Operand,
+    Pattern,
+    Space,
+    Tile,
+    Token,
+    View,
+)
+from backends.nki.program.numbers import ONE, ZERO, Literal, Name, Number, smallest
 from backends.nki.program.outline import used
-from backends.nki.schedules.decode.slots import Slots, load_slots
+from backends.nki.schedules.decode.slots import Slots, accepted, load_accepted, load_slots
 from backends.nki.schedules.decode.step import Step
 from backends.nki.schedules.ordering import ordered
 from backends.nki.select.constants import Constants
 from backends.nki.select.inputs import RowWindow, rows_of, state_blocks
 from backends.nki.select.selector import GPSIMD, SCALAR, TENSOR, Layout, Selector
 from backends.nki.select.terms import Known, Stage, Term
+from gdsl.ir.dims import Dim
 from gdsl.ir.kernel import Output
 
 LOAD, STORE = 8, 4
@@ -39,7 +53,8 @@ PHASES = {
     "update_head": "Decay one state and add key (x) delta.",
     "group_outputs": "Outputs of the rule for a group, from the reads and the deltas.",
     "finish_rows": "Finish the outputs of a tile of rows and send them to HBM.",
-    "store_states": "Send a few new states to HBM.",
+    "store_states": "Send new states to HBM.",
+    "store_token_states": "Send the states after this token to HBM; zeros where it is no token.",
 }
 """Functions of the emitted module, in the order a row meets them."""
 
@@ -72,6 +87,8 @@ class Phases:
     head: Number
     """The head at hand, counted from the first of the group."""
     blocks: dict[str, Block] = field(init=False)
+    accepted: View | None = field(init=False)
+    """How many tokens of the last call were kept, [1, batch], for states stored after each."""
     slots: Slots | None = field(init=False)
     """The slots of a state that lies in a pool."""
     constants: Constants = field(init=False)
@@ -91,6 +108,7 @@ class Phases:
         origin = self.step.run.span
         self.blocks = {name: Block(self.names, origin=origin) for name in PHASES}
         self.constants = Constants(Block(self.names), Block(self.names))
+        self.accepted = load_accepted(self.constants.block, self.step, self.contract.tensors)
         self.slots = load_slots(self.constants.block, self.step, self.contract.tensors)
         K, V = self.sizes
         self.selector = Selector(
@@ -127,6 +145,7 @@ class Phases:
         deltas = self._group_deltas()
         self._update_head(deltas)
         self._store_states()
+        self._store_token_states()
         self._group_outputs()
         self._finish_rows()
         for function in tuple(self.selector.functions.values())[:1]:
@@ -167,23 +186,27 @@ class Phases:
 
     def _load_states(self) -> None:
         (K, V), block = self.sizes, self.blocks["load_states"]
-        self.state = block.tile("state_sb", (K, self.heads * V), self.stored)
+        heads = self.window.count if self.resident else self.heads
+        self.state = block.tile("state_sb", (K, heads * V), self.stored)
         pool = self.contract.tensors[self.step.state.argument]
         if self.slots is not None:
             block.do("memset", dst=self.state, value=Literal(0.0), engine=GPSIMD)
             row = Name("row")
             self.slots.transfer(block, pool, self.state, row, self.heads, store=False)
             return
-        with block.loop("start", 0, self.heads, LOAD) as (body, start):
-            count = body.let_named("count", smallest(LOAD, self.heads - start))
-            body.do(
-                "dma_copy",
-                dst=part(self.state, None, (start * V, count * V)),
-                src=self._in_hbm(pool, Name("row") + start, count),
-            )
+        dims = self.step.state.dims
+        with block.loop("start", 0, heads, LOAD) as (body, start):
+            count = body.let_named("count", smallest(LOAD, heads - start))
+            source = self._in_hbm(pool, dims, Name("row") + start, count)
+            if self.step.state.accepted is not None:
+                source = accepted(source, self.step, self.accepted)
+            body.do("dma_copy", dst=part(self.state, None, (start * V, count * V)), src=source)
 
     def _store_states(self) -> None:
         (K, V), block = self.sizes, self.blocks["store_states"]
+        if self.resident:
+            self._store_resident(block, self.state, self.step.states)
+            return
         count = Name("count")
         self.new = View(Tile("new_sb", (K, count * V), self.stored, Space.SBUF), (K, count * V))
         for output in self.step.states:
@@ -194,14 +217,60 @@ class Phases:
                 continue
             block.do(
                 "dma_copy",
-                dst=self._in_hbm(tensor, Name("row"), count),
+                dst=self._in_hbm(tensor, output.dims, Name("row"), count),
                 src=self.new,
             )
 
-    def _in_hbm(self, tile: Tile, row: Number, count: Number) -> Pattern:
+    def _store_resident(self, block: Block, source: View, outputs: Sequence[Output]) -> None:
+        """All states of a tile of rows to HBM, a few at a time."""
+        V, rows = self.sizes[1], self.window.count
+        for output in outputs:
+            with block.loop("start", 0, rows, LOAD) as (body, start):
+                count = body.let_named("count", smallest(LOAD, rows - start))
+                tensor = self.contract.outputs[output.name]
+                body.do(
+                    "dma_copy",
+                    dst=self._in_hbm(tensor, output.dims, Name("row") + start, count),
+                    src=part(source, None, (start * V, count * V)),
+                )
+
+    def _store_token_states(self) -> None:
+        """The states after the token at hand; zeros for sequences that have ended."""
+        step, block, (K, V) = self.step, self.blocks["store_token_states"], self.sizes
+        if not step.token_states:
+            return
+        source, rows = self.state, self.window.count
+        if step.alive is not None:
+            self._ask("prepare_rows")
+            alive = self.selector.value(step.alive, Layout.KEYS, Stage.INPUTS)
+            assert isinstance(alive, View)
+            flags = block.tile("alive_flags_sb", (K, rows), U8)
+            block.do("tensor_copy", dst=flags, src=alive)
+            source = block.tile("shown_sb", self.state.shape, self.stored)
+            block.do("memset", dst=source, value=Literal(0.0), engine=GPSIMD)
+            with block.loop("head", 0, rows) as (body, head):
+                shown = (head * V, V)
+                body.do(
+                    "tensor_copy_predicated",
+                    dst=part(source, None, shown),
+                    src=part(self.state, None, shown),
+                    predicate=Pattern(flags.tile, ((rows, K), (ZERO, V)), head),
+                )
+        self._store_resident(block, source, step.token_states)
+
+    @property
+    def resident(self) -> bool:
+        """Whether the states of a tile of rows stay in SBUF from token to token."""
+        return bool(self.window.outer)
+
+    @property
+    def _place(self) -> Number:
+        """Where the head at hand lies in the state tile."""
+        return self.lane + self.head if self.resident else self.head
+
+    def _in_hbm(self, tile: Tile, dims: tuple[Dim, ...], row: Number, count: Number) -> Pattern:
         """The [K, count, V] states of `count` rows from `row` on."""
-        step = self.step
-        return state_blocks(tile, step.state.dims, self.window, (row, count), step.delta)
+        return state_blocks(tile, dims, self.window, (row, count), self.step.delta)
 
     # ---- keys
 
@@ -245,7 +314,7 @@ class Phases:
             block.do(
                 "nc_matmul",
                 dst=part(self.raw, None, (count * self.head, count)),
-                stationary=part(self.state, None, (self.head * V, V)),
+                stationary=part(self.state, None, (self._place * V, V)),
                 moving=self._key_columns(keys, self.lane + self.head, 0, count),
                 accumulate=i > 0,
             )
@@ -290,9 +359,10 @@ class Phases:
     def _update_head(self, deltas: list[View]) -> None:
         (K, V), block, step = self.sizes, self.blocks["update_head"], self.step
         row = self.lane + self.head
-        current = self._decayed(part(self.state, None, (self.head * V, V)), row)
+        old = part(self.state, None, (self._place * V, V))
+        current = self._decayed(old, row)
         new = View(Tile("new_sb", (K, STORE * V), self.stored, Space.SBUF), (K, STORE * V))
-        target = part(new, None, (self.head % STORE * V, V))
+        target = old if self.resident else part(new, None, (self.head % STORE * V, V))
         for update, delta in zip(step.terms.updates, deltas, strict=True):
             spread = block.tile("delta_psum", (K, V), F32, Space.PSUM)
             block.do(

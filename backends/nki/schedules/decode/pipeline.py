@@ -30,13 +30,14 @@ from backends.nki.program.numbers import (
     smallest,
 )
 from backends.nki.program.outline import Pack, defined, outline, used
+from backends.nki.schedules.decode.calls import GROUP, ROWS, Calls
 from backends.nki.schedules.decode.phases import PHASES, STORE, Phases
 from backends.nki.schedules.decode.slots import selected
 from backends.nki.schedules.decode.step import only_run, row_axes, step_of
+from backends.nki.schedules.decode.tokens import write_tokens
 from backends.nki.select.inputs import RowWindow
 from gdsl.algorithm.plan import Plan
 
-ROWS, GROUP = Name("ROWS"), Name("GROUP")
 CONSTANTS = (
     Constant("ROWS", Literal(128), "rows whose vectors share an instruction: all partitions"),
     Constant(
@@ -57,7 +58,7 @@ def decode_program(plan: Plan, target: str) -> Program:
     kernel = plan.kernel.kernel
     contract = Contract(kernel)
     parameters = contract.parameters()
-    _, delta, state = only_run(plan)
+    run, delta, state = only_run(plan)
     names = Names({p.name for p in parameters} | {c.name for c in CONSTANTS} | _RESERVED)
     main = Block(names)
     main.banner("Sizes and contract")
@@ -67,6 +68,9 @@ def decode_program(plan: Plan, target: str) -> Program:
     axes = row_axes(state, delta)
     first, last = _rows_of_this_core(main, axes)
     window = RowWindow(axes, Name("row"), Name("rows"))
+    if run.axis is not None:
+        outer = {axes[0]: Name("entry"), run.axis: Name("token")}
+        window = RowWindow(axes[1:], Name("row"), Name("rows"), outer)
     phases = Phases(
         step=selected(step_of(plan, contract, window)),
         contract=contract,
@@ -81,7 +85,10 @@ def decode_program(plan: Plan, target: str) -> Program:
     functions, packs = _functions(phases, main)
     main.banner("Constants")
     main.extend(phases.constants.block)
-    _Pipeline(phases, functions, packs, first, last).write(main)
+    if window.outer:
+        write_tokens(main, phases, functions, packs, (first, last))
+    else:
+        _Pipeline(phases, Calls(functions, packs), first, last).write(main)
     return Program(
         entry=kernel.name,
         parameters=parameters,
@@ -143,8 +150,7 @@ class _Pipeline:
     """Writes the calls of the phases."""
 
     phases: Phases
-    functions: dict[str, Function]
-    packs: dict[str, Pack]
+    calls: Calls
     first: Number
     last: Number
 
@@ -162,18 +168,18 @@ class _Pipeline:
         rows = block.let_named("rows", smallest(ROWS, left))
         heads = block.let_named("heads", smallest(GROUP, left))
         at = {"row": self.first, "rows": rows, "lane": ZERO, "heads": heads}
-        self._call(block, "load_vectors", at)
-        self._call(block, "load_states", at)
+        self.calls.call(block, "load_vectors", at)
+        self.calls.call(block, "load_states", at)
         block.extend(self.phases.constants.loads)
         with block.when(compare("<", self.first + GROUP, self.last)) as more:
             second = {"row": self.first + GROUP, "heads": smallest(GROUP, left - GROUP)}
-            self._call(more, "load_states", second, result="next_state_sb")
-        self._call(block, "prepare_rows", at)
+            self.calls.call(more, "load_states", second, result="next_state_sb")
+        self.calls.call(block, "prepare_rows", at)
         self._reads(block, heads, "raw_psum")
         with block.loop("head", 0, heads) as (body, head):
-            self._call(body, "read_head", {**at, "head": head})
-        self._call(block, "spread_decay", at)
-        self._call(block, "group_deltas", at)
+            self.calls.call(body, "read_head", {**at, "head": head})
+        self.calls.call(block, "spread_decay", at)
+        self.calls.call(block, "group_deltas", at)
 
     def _tick(self, body: Block, group: Number) -> None:
         last = self.last
@@ -190,20 +196,20 @@ class _Pipeline:
         with body.when(compare("<", later, last)) as fetch:
             with fetch.when(compare("==", next_lane + GROUP, ROWS)) as new_rows:
                 window = {"row": later, "rows": smallest(ROWS, last - later)}
-                self._call(new_rows, "load_vectors", window)
+                self.calls.call(new_rows, "load_vectors", window)
             states = {"row": later, "heads": smallest(GROUP, last - later)}
-            self._call(fetch, "load_states", states, result="later_state_sb")
+            self.calls.call(fetch, "load_states", states, result="later_state_sb")
         body.rebind(tuple(f"next_{n}" for n in self._prepared()), self._prepared())
         body.let_named("next_rows", rows)
         with body.when(compare(">", next_heads, 0)) as reading:
             self._reads(reading, next_heads, "next_raw_psum")
             with reading.when(compare("==", next_lane, 0)) as new_rows:
                 new_rows.let_named("next_rows", smallest(ROWS, last - group - GROUP))
-                self._call(new_rows, "prepare_rows", ahead, prefix="next_")
-                self._call(new_rows, "spread_decay", ahead, prefix="next_")
+                self.calls.call(new_rows, "prepare_rows", ahead, prefix="next_")
+                self.calls.call(new_rows, "spread_decay", ahead, prefix="next_")
         with body.loop("start", 0, heads, STORE) as (chunk, start):
             self._chunk(chunk, start, now, ahead)
-            self._call(chunk, "store_states", {"row": group + start, "count": Name("count")})
+            self.calls.call(chunk, "store_states", {"row": group + start, "count": Name("count")})
         with body.when(compare(">", next_heads, 0)) as shift:
             moving = self._moving()
             shift.rebind(moving, tuple(f"next_{name}" for name in moving))
@@ -221,19 +227,19 @@ class _Pipeline:
         chunk.statements.append(Allocate(new))
         with chunk.loop("head", start, start + count) as (body, head):
             now = {**now, "head": head}
-            self._call(body, "update_head", now)
+            self.calls.call(body, "update_head", now)
             reads = READS_PER_UPDATE * head
             most = smallest(reads + READS_PER_UPDATE, next_heads)
             with body.loop("other", reads, most) as (each, other):
-                self._call(each, "read_head", {**ahead, "head": other})
+                self.calls.call(each, "read_head", {**ahead, "head": other})
             with body.when(_at(head, OUTPUTS_AT, heads)) as outputs:
-                self._call(outputs, "group_outputs", now)
+                self.calls.call(outputs, "group_outputs", now)
             done = compare("==", now["lane"] + heads, now["rows"])
             with body.when(binary("and", done, _at(head, FINISH_AT, heads))) as finish:
-                self._call(finish, "finish_rows", now)
+                self.calls.call(finish, "finish_rows", now)
             reading = binary("and", compare(">", next_heads, 0), compare("==", head, DELTAS_AT))
             with body.when(reading) as deltas:
-                self._call(deltas, "group_deltas", ahead, prefix="next_")
+                self.calls.call(deltas, "group_deltas", ahead, prefix="next_")
 
     # ---- calls
 
@@ -243,33 +249,16 @@ class _Pipeline:
         shape = (self.phases.sizes[1], count * heads)
         block.statements.append(Allocate(Tile(name, shape, F32, Space.PSUM)))
 
-    def _call(
-        self,
-        block: Block,
-        phase: str,
-        names: dict[str, Number],
-        *,
-        prefix: str = "",
-        result: str | None = None,
-    ) -> None:
-        """Call a phase, if it has anything to do; parameters not in `names` go by their name."""
-        function = self.functions.get(phase)
-        if function is None:
-            return
-        if result is None and function.returns:
-            pack = self.packs.get(phase)
-            result = prefix + (pack.name if pack else function.returns[0])
-        arguments = (names.get(p, Name(p)) for p in function.parameters)
-        block.call(function.name, *arguments, result=result)
-
     def _prepared(self) -> tuple[str, ...]:
         """What holds the tiles of the rows at hand."""
-        spread = self.functions.get("spread_decay")
-        return (self.packs["prepare_rows"].name, *(spread.returns if spread else ()))
+        spread = self.calls.functions.get("spread_decay")
+        return (self.calls.packs["prepare_rows"].name, *(spread.returns if spread else ()))
 
     def _moving(self) -> tuple[str, ...]:
         """What belongs to one group and is taken over from the next one when its turn comes."""
-        reads = (self.packs["group_deltas"].name,) if "group_deltas" in self.packs else ()
+        reads = (
+            (self.calls.packs["group_deltas"].name,) if "group_deltas" in self.calls.packs else ()
+        )
         return ("state_sb", *reads, *self._prepared())
 
 

@@ -15,7 +15,7 @@ from backends.nki.program.nodes import I32, U8, Operand, Pattern, Tile, Token, V
 from backends.nki.program.numbers import ONE, Largest, Literal, Name, Number, product, smallest
 from backends.nki.refusal import refuse
 from backends.nki.schedules.decode.step import Step
-from backends.nki.select.addressing import strides
+from backends.nki.select.addressing import axes_of, strides
 from backends.nki.select.helpers import QUEUE
 from backends.nki.select.terms import Leaf, Term
 from gdsl.ir.kernel import Kernel
@@ -78,6 +78,24 @@ def load_slots(block: Block, step: Step, tensors: dict[str, Tile]) -> Slots | No
     if declared.write is not None:
         write = _row(block, tensors[_name(step.kernel, declared.write)], batch)
     return Slots(step, heads, read, write)
+
+
+def load_accepted(block: Block, step: Step, tensors: dict[str, Tile]) -> View | None:
+    """Bring in how many tokens were kept, [1, batch]; None for a state without that."""
+    declared = step.state.accepted
+    if declared is None:
+        return None
+    batch = Name(step.state.type.axes[0])
+    return _row(block, tensors[_name(step.kernel, declared.symbol)], batch)
+
+
+def accepted(source: Pattern, step: Step, counts: View | None) -> Pattern:
+    """Return the states after as many tokens as the batch entry kept."""
+    declared = step.state.accepted
+    assert declared is not None
+    assert counts is not None
+    place = [axis for dim in step.state.dims for axis in axes_of((dim,))[:1]].index(declared.axis)
+    return evolve(source, index=part(counts, None, (Name("entry"), 1)), indexed_dim=place)
 
 
 def _row(block: Block, tensor: Tile, batch: Number) -> View:

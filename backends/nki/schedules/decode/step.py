@@ -7,7 +7,7 @@ from attrs import frozen
 from backends.nki.contract import Contract
 from backends.nki.program.numbers import Name
 from backends.nki.refusal import refuse
-from backends.nki.select.addressing import strides
+from backends.nki.select.addressing import axes_of, strides
 from backends.nki.select.algebra import Algebra
 from backends.nki.select.delta import DeltaTerms, delta_terms
 from backends.nki.select.inputs import InputSource, RowWindow
@@ -17,6 +17,7 @@ from gdsl.algorithm.plan import Plan
 from gdsl.canonical.form import Delta
 from gdsl.ir.expr import Ref
 from gdsl.ir.kernel import Kernel, Let, Output, Run, State
+from gdsl.ir.node import Symbol
 
 
 @frozen
@@ -38,6 +39,10 @@ class Step:
     """Each output tensor that is not the state, and its value."""
     states: tuple[Output, ...]
     """The output tensors that are the new state."""
+    token_states: tuple[Output, ...] = ()
+    """The output tensors that hold the state after each token."""
+    alive: Term | None = None
+    """1 for rows whose sequence has the token at hand, else 0. None: all have it."""
 
     @property
     def roots(self) -> list[Term]:
@@ -79,7 +84,7 @@ def _deepen(term: Term, depth: int, depths: dict[Term, int]) -> None:
 
 
 def only_run(plan: Plan) -> tuple[Run, Delta, State]:
-    """Return the run of a kernel that has one delta rule for one token. Raises CompileError."""
+    """Return the run of a kernel that has one delta rule. Raises CompileError."""
     kernel = plan.kernel.kernel
     runs = plan.kernel.runs
     if len(runs) != 1 or not isinstance(delta := runs[0][1], Delta):
@@ -89,8 +94,6 @@ def only_run(plan: Plan) -> tuple[Run, Delta, State]:
             kernel.span,
         )
     run = runs[0][0]
-    if run.axis is not None:
-        raise refuse("several tokens in one call are not emitted yet", run.span)
     return run, delta, next(s for s in kernel.states if s.symbol == run.state)
 
 
@@ -104,7 +107,7 @@ def step_of(plan: Plan, contract: Contract, window: RowWindow) -> Step:
     kernel = plan.kernel.kernel
     run, delta, state = only_run(plan)
     algebra = Algebra()
-    translator = Translator(algebra, window.axes)
+    translator = Translator(algebra, window.axes, tuple(window.outer))
     sources: dict[Leaf, InputSource] = {}
     for item in kernel.inputs:
         leaf = translator.leaf(item.symbol, item.type.axes, Stage.INPUTS, item.name)
@@ -112,6 +115,15 @@ def step_of(plan: Plan, contract: Contract, window: RowWindow) -> Step:
         sources[leaf] = InputSource(tile, strides(item.dims), leaf.wide, window, delta.key_axis)
     for param in kernel.params:
         translator.terms[param.symbol] = algebra.known(Name(param.name))
+    alive = _alive(translator, run)
+    if alive is not None:
+        # What lies behind the end of a sequence may be anything: zeros are selected.
+        for item in kernel.inputs:
+            if run.axis in item.type.axes:
+                leaf_term = translator.terms[item.symbol]
+                selected = algebra.op("where", alive, leaf_term, algebra.known(0.0))
+                translator.terms[item.symbol] = selected
+                algebra.name(selected, f"{item.name}_alive")
     terms: DeltaTerms | None = None
     results: list[tuple[Leaf, Term]] = []
     for statement in kernel.body:
@@ -119,13 +131,23 @@ def step_of(plan: Plan, contract: Contract, window: RowWindow) -> Step:
             case Let(target=target, value=value):
                 translator.define(target, value)
             case Run():
-                terms = delta_terms(translator, statement, delta)
+                terms = delta_terms(translator, statement, delta, alive)
                 for symbol, result in terms.outputs:
                     axes = (*window.axes, delta.value_axis)
                     leaf = translator.leaf(symbol, axes, Stage.OUTPUTS, symbol.name)
                     results.append((leaf, result))
     assert terms is not None
-    states = [o for o in kernel.outputs if o.value == Ref(run.state_out, o.value.type)]
+    states = [o for o in kernel.outputs if _is(o, run.state_out)]
+    token_states = [o for o in kernel.outputs if run.states is not None and _is(o, run.states)]
+    if run.every not in (None, 1):
+        raise refuse("states after every few tokens are not emitted in a decode step", run.span)
+
+    def value_of(output: Output) -> Term:
+        value = translator.term(output.value)
+        if alive is None or run.axis not in axes_of(output.dims):
+            return value
+        return algebra.op("where", alive, value, algebra.known(0.0))
+
     return Step(
         kernel=kernel,
         run=run,
@@ -137,9 +159,25 @@ def step_of(plan: Plan, contract: Contract, window: RowWindow) -> Step:
         terms=terms,
         results=tuple(results),
         values=tuple(
-            (output, translator.term(output.value))
+            (output, value_of(output))
             for output in kernel.outputs
-            if output not in states
+            if output not in (*states, *token_states)
         ),
         states=tuple(states),
+        token_states=tuple(token_states),
+        alive=alive,
     )
+
+
+def _is(output: Output, symbol: Symbol) -> bool:
+    return isinstance(output.value, Ref) and output.value.symbol == symbol
+
+
+def _alive(translator: Translator, run: Run) -> Term | None:
+    """token < valid_len, as a row value."""
+    if run.valid_len is None or run.axis is None:
+        return None
+    algebra, length = translator.algebra, translator.terms[run.valid_len]
+    alive = algebra.op("gt", length, algebra.known(Name("token")))
+    algebra.name(alive, "alive")
+    return alive

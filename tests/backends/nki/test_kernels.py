@@ -1,0 +1,36 @@
+"""Every decode kernel of the library, emitted and simulated, against the interpreter."""
+
+from __future__ import annotations
+
+import pytest
+
+from gdsl import api
+
+SMALL = {"K": 16, "V": 8}
+CASES = {
+    "gdn_tkg": {"B": 2, "Hv": 33, **SMALL},
+    "gdn_tkg_grouped": {"B": 2, "Hk": 5, "G": 3, **SMALL},
+    "gdn_tkg_bf16_state": {"B": 2, "Hv": 18, **SMALL},
+    "gdn_tkg_vk": {"B": 2, "Hv": 5, **SMALL},
+    "gdn_tkg_pool": {"B": 4, "N": 7, "Hk": 3, "G": 3, **SMALL},
+    "gdn_tkg_tokens": {"B": 2, "T": 3, "Hk": 5, "G": 7, **SMALL},
+    "kda_tkg": {"B": 3, "H": 13, **SMALL},
+    "kda_tkg_softplus": {"B": 1, "H": 5, **SMALL},
+    "kda_tkg_kimi_linear": {"B": 1, "H": 5, **SMALL},
+    "kda_tkg_glm": {"B": 1, "H": 5, **SMALL},
+    "kda_verify": {"B": 3, "T": 3, "P": 4, "H": 5, **SMALL},
+}
+REGIMES = {"gdn_tkg_pool": ("slots", "reset"), "kda_verify": ("padding",)}
+
+
+@pytest.mark.parametrize("kernel", CASES)
+def test_agrees_with_the_interpreter(kernel: str) -> None:
+    report = api.verify(
+        api.load(kernel),
+        shape=CASES[kernel],
+        targets=("trn2",),
+        lnc=(2,),
+        regimes=REGIMES.get(kernel, ("gaussian",)),
+    )
+    assert report.run
+    assert [case.regime for case in report.cases if not all(o.ok for o in case.outputs)] == []
