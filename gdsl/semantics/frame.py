@@ -18,7 +18,7 @@ from gdsl.semantics.report import Reporter
 from gdsl.semantics.scope import Definition, Scope
 from gdsl.source import Span
 
-MOST_EXPANSIONS = 2000
+MOST_EXPANSIONS = 500
 """Calls of functions and rules in one kernel; those that call others can multiply them."""
 
 
