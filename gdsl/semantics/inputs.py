@@ -31,6 +31,14 @@ def dtype_vars(items: tuple[ast.KernelItem, ...], frame: Frame) -> dict[str, Dty
         choices = tuple(dict.fromkeys(Dtype(choice.text) for choice in item.choices))
         if len(choices) < len(item.choices):
             frame.error("E0210", "a dtype stands twice in this list", item.choices[-1].span)
+        for choice in item.choices:
+            if not Dtype(choice.text).is_float:
+                frame.error(
+                    "E0308",
+                    f"a dtype variable stands for float dtypes, not {choice.text}",
+                    choice.span,
+                    help=f"write `{choice.text}` at the tensors that have it",
+                )
         if frame.define(Binding(item.name.text, Kind.DTYPE, item.name.span, None)):
             found[item.name.text] = DtypeVar(item.name.text, choices)
     return found

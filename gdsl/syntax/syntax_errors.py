@@ -159,11 +159,15 @@ def _reserved_word(token: Token, span: Span, expected: set[str]) -> Diagnostic |
             f"`{token}` is a reserved word and cannot be a name",
             span,
             label="reserved word",
-            help=f"choose another name, such as `{token}_`",
+            help=_INSTEAD.get(str(token), f"choose another name, such as `{token}_`"),
         )
     return None
 
 
+_INSTEAD = {
+    "zeros": "a state starts from an argument that may be missing: `= state_in or zeros`",
+    "inplace": "name the argument first: `= state_in inplace`",
+}
 _RUN = {"step": "step", "scan": "scan[T]"}
 
 

@@ -36,6 +36,7 @@ CASES = [
     ("axes B\n", "E0101", "axes", "expected a declaration", "block of a `kernel NAME:`"),
     ("kernel k:\n    axes B\n    rule r[K](x):\n", "E0101", "rule", "found `rule`", "left margin"),
     ("kernel k:\n    input state: f32[B]\n", "E0102", "state", "reserved word", "`state_`"),
+    ("kernel k:\n    state S: f32[B] = zeros", "E0102", "zeros", "reserved", "state_in or zeros"),
     ("kernel exp:\n    axes B\n", "E0102", "exp", "reserved word", "`exp_`"),
     ("kernel k:\n    x = y + step r(S)\n", "E0102", "step", "inside an expression", "o, S = step"),
     ("kernel k:\n\taxes B\n", "E0103", "\t", "tab", "four a level"),
