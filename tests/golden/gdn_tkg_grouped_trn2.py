@@ -528,7 +528,8 @@ def gdn_tkg_grouped(q, k, v, b, a, A_log, dt_bias, z, norm_weight, recurrent_sta
     Pseudocode:
         decay = exp(-exp(A_log) * softplus(a + dt_bias))
         r = sum[K](k * rsqrt(sum[K](k * k) + 1e-06) * (decay * S))
-        S = decay * S + (k * rsqrt(sum[K](k * k) + 1e-06)) * (sigmoid(b) * v) - (k * rsqrt(sum[K](k * k) + 1e-06) * sigmoid(b)) * r
+        S = decay * S + (k * rsqrt(sum[K](k * k) + 1e-06)) * (sigmoid(b) * v) - (k * rsqrt(sum[K](k * k) + 1e-06) *
+            sigmoid(b)) * r
         o = sum[K]((q * rsqrt(sum[K](q * q) + 1e-06) * K ** (-0.5)) * S)
         out = o * rsqrt(mean[V](o * o) + 1e-06) * norm_weight * (z * sigmoid(z))
         recurrent_state = S

@@ -591,13 +591,20 @@ def gdn_tkg_pool(q, k, v, z, b, a, A_log, dt_bias, norm_weight, read, write, has
 
     Notes:
         - `pool` is written in place and returned.
+        - Row b reads slot `read[b]` of `pool`; a slot that does not exist (negative, or beyond the pool) reads as
+          zeros.
+        - Row b writes slot `write[b]`; to none if that does not exist. All other slots keep their bits. A row
+          without any slot is skipped: its output is exactly 0.
+        - No two rows may write one slot, and no row may write a slot that another one reads: rows have no order.
+        - Where `has_initial_state` is false the row starts from zeros, whatever `pool` holds.
         - With two cores the rows (batch and heads) are split, the remainder on the last core.
         - Emitted for trn2, NKI 0.3 to 0.7.
 
     Pseudocode:
         decay = exp(-exp(A_log) * softplus(a + dt_bias))
         r = sum[K](k * rsqrt(sum[K](k * k) + 1e-06) * (decay * S))
-        S = decay * S + (k * rsqrt(sum[K](k * k) + 1e-06)) * (sigmoid(b) * v) - (k * rsqrt(sum[K](k * k) + 1e-06) * sigmoid(b)) * r
+        S = decay * S + (k * rsqrt(sum[K](k * k) + 1e-06)) * (sigmoid(b) * v) - (k * rsqrt(sum[K](k * k) + 1e-06) *
+            sigmoid(b)) * r
         o = sum[K]((q * rsqrt(sum[K](q * q) + 1e-06) * K ** (-0.5)) * S)
         out = o * rsqrt(mean[V](o * o) + 1e-06) * norm_weight * (z * sigmoid(z))
         pool = S

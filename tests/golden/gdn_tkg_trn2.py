@@ -514,7 +514,8 @@ def gdn_tkg(q, k, v, b, a, A_log, dt_bias, z, norm_weight, state_in):
         decay = exp(-exp(A_log) * softplus(a + dt_bias))
         beta = sigmoid(b)
         r = sum[K](k * rsqrt(sum[K](k * k) + 1e-06) * (decay * S))
-        S = decay * S + (k * rsqrt(sum[K](k * k) + 1e-06)) * (beta * v) - (k * rsqrt(sum[K](k * k) + 1e-06) * beta) * r
+        S = decay * S + (k * rsqrt(sum[K](k * k) + 1e-06)) * (beta * v) - (k * rsqrt(sum[K](k * k) + 1e-06) * beta)
+            * r
         o = sum[K]((q * rsqrt(sum[K](q * q) + 1e-06) * K ** (-0.5)) * S)
         out = o * rsqrt(mean[V](o * o) + 1e-06) * norm_weight * (z * sigmoid(z))
         state_out = S

@@ -395,7 +395,8 @@ def kda_tkg(q, k, v, g, beta, a_log, dt_bias, out, S, scale, lower_bound):
     Pseudocode:
         decay = exp(lower_bound * sigmoid(exp(a_log) * (g + dt_bias)))
         r = sum[K](k * rsqrt(sum[K](k * k) + 1e-06) * (decay * S))
-        S = decay * S + (k * rsqrt(sum[K](k * k) + 1e-06)) * (sigmoid(beta) * v) - (k * rsqrt(sum[K](k * k) + 1e-06) * sigmoid(beta)) * r
+        S = decay * S + (k * rsqrt(sum[K](k * k) + 1e-06)) * (sigmoid(beta) * v) - (k * rsqrt(sum[K](k * k) + 1e-06)
+            * sigmoid(beta)) * r
         o = sum[K]((q * rsqrt(sum[K](q * q) + 1e-06) * scale) * S)
         out = o
         S = S

@@ -32,7 +32,7 @@ def docstring(plan: Plan, notes: tuple[str, ...]) -> str:
     lines += ["", "Args:", *_indent(_arguments(kernel))]
     lines += ["", "Returns:", *_indent(_returns(kernel))]
     lines += ["", "Notes:", *_indent(_bullets((*_serving(kernel), *notes)))]
-    lines += ["", "Pseudocode:", *_indent(_pseudocode(plan))]
+    lines += ["", "Pseudocode:", *_indent(_wrapped(_pseudocode(plan)))]
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -126,12 +126,57 @@ def _returned(output: Output) -> Iterator[str]:
 
 def _serving(kernel: Kernel) -> Iterator[str]:
     """The rules of the serving contract that concern this kernel."""
+    names = {item.symbol: item.name for item in kernel.inputs}
     for state in kernel.states:
         if state.inplace:
             yield f"`{state.argument}` is written in place and returned."
         else:
             yield f"`{state.argument}` is not changed; the new state is a tensor of its own."
+        if state.slots is not None:
+            read = names[state.slots.read]
+            write = names[state.slots.write] if state.slots.write is not None else None
+            yield from _pool(state, read, write)
+        if state.unless is not None:
+            yield (
+                f"Where `{names[state.unless]}` is false the row starts from zeros, whatever "
+                f"`{state.argument}` holds."
+            )
+        if state.accepted is not None:
+            yield (
+                f"Row b starts from the state after `{names[state.accepted.symbol]}[b]` tokens, "
+                f"entry {state.accepted.axis} of `{state.argument}`."
+            )
+    for run in kernel.body:
+        if isinstance(run, Run) and run.valid_len is not None:
+            yield (
+                f"Row b has `{names[run.valid_len]}[b]` tokens (right padding); what lies behind "
+                "may be anything: it is never used, outputs there are exactly 0."
+            )
     yield "With two cores the rows (batch and heads) are split, the remainder on the last core."
+
+
+def _pool(state: State, read: str, write: str | None) -> Iterator[str]:
+    """The rules of a pool of slots."""
+    pool = state.argument
+    yield (
+        f"Row b reads slot `{read}[b]` of `{pool}`; a slot that does not exist (negative, or "
+        "beyond the pool) reads as zeros."
+    )
+    if write is None:
+        return
+    yield (
+        f"Row b writes slot `{write}[b]`; to none if that does not exist. All other slots keep "
+        "their bits. A row without any slot is skipped: its output is exactly 0."
+    )
+    yield (
+        "No two rows may write one slot, and no row may write a slot that another one reads: "
+        "rows have no order."
+    )
+
+
+def _wrapped(lines: Iterator[str]) -> Iterator[str]:
+    for line in lines:
+        yield from wrap(line, WIDTH, subsequent_indent="    ")
 
 
 def _bullets(notes: tuple[str, ...]) -> Iterator[str]:

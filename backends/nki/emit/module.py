@@ -1,14 +1,29 @@
-"""A program as one importable NKI file."""
+"""Kernels as one importable NKI file."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import frozen
 
 from backends.nki.emit.statements import write_statements
 from backends.nki.emit.writer import Writer
 from backends.nki.program.nodes import Function, Parameter, Program
 
 
-def module_text(program: Program, docstring: str, header: tuple[str, ...], origins: bool) -> str:
-    """Return the source text of a kernel."""
+@frozen
+class Entry:
+    """A kernel of a module, and the text between its quotes."""
+
+    program: Program
+    docstring: str
+
+
+def module_text(entries: Sequence[Entry], header: tuple[str, ...], origins: bool) -> str:
+    """Return the source text of one or more kernels.
+
+    Constants and functions of one name must be the same in all of them; they are written once.
+    """
     writer = Writer(origins=origins)
     for line in header:
         writer.line(f"# {line}")
@@ -17,21 +32,31 @@ def module_text(program: Program, docstring: str, header: tuple[str, ...], origi
     writer.line("import nki.isa as nisa")
     writer.line("import nki.language as nl")
     writer.blank()
-    for constant in program.constants:
+    programs = [entry.program for entry in entries]
+    for constant in {c.name: c for program in programs for c in program.constants}.values():
         writer.line(f"{constant.name} = {constant.value}  # {constant.reason}")
-    for function in program.functions:
-        _function(writer, function)
+    written: set[str] = set()
+    for entry in entries:
+        for function in entry.program.functions:
+            if function.name not in written:
+                _function(writer, function)
+                written.add(function.name)
+        _entry(writer, entry)
+    return writer.render()
+
+
+def _entry(writer: Writer, entry: Entry) -> None:
+    program = entry.program
     _top_level(writer)
     writer.line("@nki.jit")
     writer.call(f"def {program.entry}", [_parameter(p) for p in program.parameters])
     writer.lines[-1] += ":"
     with writer.indented():
-        writer.text(f'"""{docstring}\n"""')
+        writer.text(f'"""{entry.docstring}\n"""')
         writer.forget_origin()
         write_statements(writer, program.body)
         writer.blank()
         writer.line(f"return {', '.join(program.returns)}")
-    return writer.render()
 
 
 def _function(writer: Writer, function: Function) -> None:

@@ -124,10 +124,10 @@ def operand(value: Operand) -> str:
             return f"{tile.name}[{', '.join(_index(entry) for entry in index)}]"
         case Pattern(tile=tile, steps=steps, offset=offset):
             pairs = ", ".join(f"[{step}, {count}]" for step, count in steps)
-            index = ""
+            entry = ""
             if value.index is not None:
-                index = f", scalar_offset={operand(value.index)}, indirect_dim={value.indexed_dim}"
-            return f"{tile.name}.ap(pattern=[{pairs}], offset={offset}{index})"
+                entry = f", scalar_offset={operand(value.index)}, indirect_dim={value.indexed_dim}"
+            return f"{tile.name}.ap(pattern=[{pairs}], offset={offset}{entry})"
         case Token(text=text):
             return text
         case Integers(rows=rows):

@@ -460,9 +460,9 @@ class Selector:
         block.do("tensor_copy", dst=dst, src=self._spread(otherwise, layout, at, width))
         source = self._spread(then, layout, at, width)
         if source.tile.element != F32:
-            fp32 = self._at(self._new(then, layout, F32), at, layout)
-            block.do("tensor_copy", dst=fp32, src=source)
-            source = fp32
+            converted = self._at(self._new(then, layout, F32), at, layout)
+            block.do("tensor_copy", dst=converted, src=source)
+            source = converted
         block.do("tensor_copy_predicated", dst=dst, src=source, predicate=predicate)
 
     def _activation(

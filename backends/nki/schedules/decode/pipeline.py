@@ -69,7 +69,7 @@ def decode_program(plan: Plan, target: str) -> Program:
     first, last = _rows_of_this_core(main, axes)
     window = RowWindow(axes, Name("row"), Name("rows"))
     if run.axis is not None:
-        outer = {axes[0]: Name("entry"), run.axis: Name("token")}
+        outer: dict[str, Number] = {axes[0]: Name("entry"), run.axis: Name("token")}
         window = RowWindow(axes[1:], Name("row"), Name("rows"), outer)
     phases = Phases(
         step=selected(step_of(plan, contract, window)),
