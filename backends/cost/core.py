@@ -121,7 +121,9 @@ class Core:
         """Place a cross-core barrier or exchange whose last participant arrived at a time."""
         queue = self.queue(at)
         time = self.costs.times[self.program.work_of[at]]
-        took = time.alone if isinstance(time, DataTime) else self.costs.machine["barrier"]
+        took = self.costs.machine["barrier"]
+        if isinstance(time, DataTime):
+            took = self.costs.issue(at) + time.lead + time.alone + time.tail
         start = max(arrived, self.queue_free(queue))
         done = start + took
         self._free[queue] = (done, at)
@@ -210,7 +212,7 @@ class Core:
         busy = self.costs.issue(at)
         delay = machine["dma_software_delay"] if ring.software else busy
         self._free[ring.queue] = (start + busy, at)
-        lead = delay + machine["dma_start"]
+        lead = delay + time.lead
         ring_free, on_ring = self._ring_free.get(ring.name, (0.0, None))
         entered, data_start = start, start + lead
         if ring_free > data_start:
@@ -220,7 +222,7 @@ class Core:
         self._moved = max(self._moved, head + lead) + time.share
         data_end = max(data_start + time.alone, self._moved)
         self._ring_free[ring.name] = (max(data_start + machine["dma_interval"], data_end), at)
-        visible = data_end + machine["dma_visible"]
+        visible = data_end + time.tail
         occupied = (data_start, data_end)
         self.placed[at] = Placed(
             ring.queue, start, visible, visible, entered, cause, reason, busy, occupied

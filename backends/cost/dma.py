@@ -16,10 +16,14 @@ from backends.isa.machine import Machine
 
 @frozen
 class DataTime:
-    """Nanoseconds of one transfer's data."""
+    """Nanoseconds of one transfer."""
 
+    lead: float
+    """From the end of its trigger to the first byte."""
     alone: float
     """First to last byte with nothing else moving."""
+    tail: float
+    """From the last byte to a consumer's start."""
     share: float
     """What it takes of the engines of a core together, and of the HBM its cores share."""
 
@@ -28,7 +32,7 @@ def data_time(work: Transfer, machine: Machine, cores: int) -> DataTime:
     """Time the data of one transfer; `cores` share the HBM bandwidth equally."""
     if work.kind == "gpsimd":
         moving = work.bytes / machine["gpsimd_dma_rate"]
-        return DataTime(alone=moving + machine["gpsimd_dma_latency"], share=0.0)
+        return DataTime(machine["gpsimd_dma_latency"], moving, tail=0.0, share=0.0)
     engines = machine["dma_engines"]
     if work.partitions is None:
         run = min(work.run_bytes, machine["dma_packet"])
@@ -43,7 +47,12 @@ def data_time(work: Transfer, machine: Machine, cores: int) -> DataTime:
     per_run = max(run / machine["dma_rate"], machine["dma_element"])
     alone = runs_per_engine * per_run / _efficiency(work, machine)
     through_hbm = work.hbm_bytes * cores / machine["hbm_rate"]
-    return DataTime(alone=alone, share=max(alone * working / engines, through_hbm))
+    return DataTime(
+        lead=machine["dma_start"],
+        alone=alone,
+        tail=machine["dma_visible"],
+        share=max(alone * working / engines, through_hbm),
+    )
 
 
 def _efficiency(work: Transfer, machine: Machine) -> float:

@@ -67,9 +67,7 @@ def _step(core: Core, at: int, kind: Kind) -> float:
     """Return how long after its start an instruction lets its consumers go."""
     time = core.costs.times[core.program.work_of[at]]
     if isinstance(time, DataTime):
-        machine = core.costs.machine
-        lead = machine["dma_issue"] + machine["dma_start"]
-        return lead + time.alone + machine["dma_visible"]
+        return core.costs.issue(at) + time.lead + time.alone + time.tail
     return time.latency if kind is Kind.RESULT else time.busy
 
 

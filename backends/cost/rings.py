@@ -42,10 +42,10 @@ class Rings:
 
     def ring(self, work: Transfer) -> Ring:
         """Return the ring of the next transfer in program order."""
-        if work.mode == "swdge" or (work.mode == "unknown" and self._software):
-            return _SOFTWARE
         if work.kind == "gpsimd":
             return _OWN_ENGINE
+        if work.mode == "swdge" or (work.mode == "unknown" and self._software):
+            return _SOFTWARE
         if work.queue is not None:
             return Ring(work.queue, work.queue)
         self._dealt += 1

@@ -26,7 +26,7 @@ from attrs import frozen
 
 from backends.cost.list_schedule import list_scheduled
 from backends.cost.program import Program, prepare
-from backends.cost.sensitivity import extreme, single_changes
+from backends.cost.sensitivity import extremes, single_changes
 from backends.cost.timeline import program_order
 from backends.isa.machine import MACHINES, Machine
 from backends.simulator import RUNNER
@@ -103,8 +103,7 @@ def _parameters(path: Path, name: str) -> set[str]:
 
 
 def _table(entries: Sequence[Entry], machine: Machine) -> str:
-    cases = [machine, *single_changes(machine)]
-    cases += [extreme(machine, end) for end in ("favourable", "unfavourable")]
+    cases = [*extremes(machine), *single_changes(machine)]
     times = [[program_order(entry.programs, case).end for case in cases] for entry in entries]
     rows = [
         "| kernel | program order us | list-scheduled us | / ours | over the assumed numbers |",

@@ -77,7 +77,7 @@ def test_two_cores_share_the_stack() -> None:
 
 def test_gpsimd_has_its_own_engine() -> None:
     found = data_time(evolve(load(128, 512), kind="gpsimd"), TRN2, 2)
-    assert found.alone == pytest.approx(500 + 65536 / 153)
+    assert found.lead + found.alone == pytest.approx(500 + 65536 / 153)
     assert found.share == 0
 
 
