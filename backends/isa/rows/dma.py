@@ -6,7 +6,6 @@ from backends.isa.dtypes import DTYPES
 from backends.isa.rows.arguments import ENGINE, NAME, integers, operator, out, tile
 from backends.isa.schema import (
     DMA_SPACES,
-    HBM,
     SBUF,
     EngineUse,
     Instruction,
@@ -90,7 +89,8 @@ ROWS: tuple[Instruction, ...] = (
         name="core_barrier",
         family="cross_core",
         params=(
-            tile("data", HBM, _ANY),
+            # Documented for shared HBM; shipped kernels also name a tile in SBUF.
+            tile("data", DMA_SPACES, _ANY),
             Param("cores", Kind.INTEGERS),
             Param("engine", Kind.CHOICE, default="gpsimd", choices="engine"),
             NAME,

@@ -92,7 +92,8 @@ ROWS: tuple[Instruction, ...] = (
             out(),
             tile("data"),
             operator("op0", ARITHMETIC_BINARY),
-            operand("operand0"),
+            # The reference says "any type" here and fp32 for the same operand of `tensor_scalar`.
+            operand("operand0", dtypes=UNPACKED),
             operator("op1", ARITHMETIC_BINARY),
             tile("operand1"),
             flag("reverse0"),

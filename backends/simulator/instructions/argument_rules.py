@@ -73,6 +73,20 @@ def _operand_types(call: BoundCall) -> None:
             raise Fault("S326", f"`nl.{operator}` takes an integer, not {value!r}")
 
 
+def _column_type(call: BoundCall) -> None:
+    """A column of another type than fp32, about which the documents disagree (S305)."""
+    column = call["operand0"]
+    if isinstance(column, NkiTensor) and column.dtype.name != "float32":
+        message = f"`operand0` of `{call.row.name}` is {column.dtype}; float32 is the safe type"
+        _report(call, call.options.column_types, "S305", message)
+
+
+def _report(call: BoundCall, severity: str, code: str, message: str) -> None:
+    if severity == "fault":
+        raise Fault(code, message)
+    call.machine.warn(code, message)
+
+
 def _pattern(call: BoundCall) -> None:
     pattern, dst = call["pattern"], call["dst"]
     count = prod(count for _, count in pattern)
@@ -222,8 +236,10 @@ def _sendrecv(call: BoundCall) -> None:
 def _barrier(call: BoundCall) -> None:
     if tuple(sorted(call["cores"])) != (0, 1):
         raise Fault("S325", f"`cores` must be (0, 1), it is {call['cores']}")
-    if call["data"].memory != "shared_hbm":
-        raise Fault("S304", f"`data` must be in shared HBM, it is in {call['data'].memory}")
+    memory = call["data"].memory
+    if memory != "shared_hbm":
+        message = f"`data` of `core_barrier` should be in shared HBM, it is in {memory}"
+        _report(call, call.options.barrier_data, "S304", message)
 
 
 _RULES: dict[str, tuple[Callable[[BoundCall], None], ...]] = {
@@ -234,6 +250,7 @@ _RULES: dict[str, tuple[Callable[[BoundCall], None], ...]] = {
     "dma_compute": (check_dma_compute,),
     "sendrecv": (_two_cores, _sendrecv),
     "core_barrier": (_two_cores, _barrier),
+    "scalar_tensor_tensor": (_column_type,),
     "tensor_scalar": (_unary_operand, _operand_types),
     "memset": (_memset,),
     "iota": (_pattern,),
