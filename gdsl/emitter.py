@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from attrs import field, frozen
@@ -52,6 +52,18 @@ class Emitter(Protocol):
 
     def emit(self, plan: Plan, options: EmitOptions) -> NkiProgram:
         """Return the source text; the same plan and options give the same text on any machine."""
+
+    def adapters(self) -> Mapping[str, str]:
+        """Return what each adapter stands in for, by its name."""
+
+    def adapt(
+        self, adapter: str, plans: Sequence[Plan], options: EmitOptions
+    ) -> tuple[NkiProgram, ...]:
+        """Return one drop-in module: a program per plan, all with the module's text.
+
+        Raises UsageError for an unknown adapter or a kernel it does not export, and CompileError
+        where a kernel's call is not the one it stands in for.
+        """
 
     def stages(self, plan: Plan, options: EmitOptions) -> dict[str, str]:
         """Return what lies between plan and text as printable text, by stage name ("program")."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
+from backends.nki.adapters import ADAPTERS, adapted_exports
 from backends.nki.emit.docstring import docstring
-from backends.nki.emit.module import module_text
+from backends.nki.emit.module import Entry, module_text
 from backends.nki.program.evaluate import footprint
 from backends.nki.program.nodes import Program
 from backends.nki.program.numbers import evaluate
@@ -16,6 +17,8 @@ from backends.nki.schedules.chunked import chunked_program
 from backends.nki.schedules.decode import decode_program
 from gdsl.algorithm.plan import Plan
 from gdsl.emitter import EmitOptions, Footprint, NkiProgram
+from gdsl.errors import UsageError
+from gdsl.suggest import did_you_mean
 
 
 @frozen
@@ -27,13 +30,35 @@ class NkiEmitter:
     def emit(self, plan: Plan, options: EmitOptions) -> NkiProgram:
         """Return the source text; the same plan and options give the same text on any machine."""
         program = _program(plan, options.target)
-        text = module_text(program, docstring(plan, _notes(options)), _header(plan), options.origin)
-        return NkiProgram(
-            text=text,
-            entry=program.entry,
-            target=options.target,
-            arguments=tuple(p.name for p in program.parameters),
-            returns=plan.kernel.kernel.call.returns,
+        entry = Entry(program, docstring(plan, _notes(options)))
+        text = module_text((entry,), _header(plan), options.origin)
+        return _product(text, plan, program, options)
+
+    def adapters(self) -> Mapping[str, str]:
+        """Return what each adapter stands in for, by its name."""
+        return {name: adapter.doc for name, adapter in ADAPTERS.items()}
+
+    def adapt(
+        self, adapter: str, plans: Sequence[Plan], options: EmitOptions
+    ) -> tuple[NkiProgram, ...]:
+        """Return the exports of one module, one per plan; they share its text."""
+        if adapter not in ADAPTERS:
+            raise UsageError(
+                f"there is no adapter `{adapter}`{did_you_mean(adapter, ADAPTERS)}; "
+                f"known: {', '.join(ADAPTERS)}"
+            )
+        row = ADAPTERS[adapter]
+        exports = adapted_exports(row, [(plan, _program(plan, options.target)) for plan in plans])
+        notes = (f"A drop-in for {row.doc}: same arguments, returns and aliases.", *_notes(options))
+        entries = [
+            Entry(program, docstring(plan, notes))
+            for plan, program in zip(plans, exports, strict=True)
+        ]
+        header = tuple(line for plan in plans for line in _header(plan))
+        text = module_text(entries, header, options.origin)
+        return tuple(
+            _product(text, plan, program, options)
+            for plan, program in zip(plans, exports, strict=True)
         )
 
     def stages(self, plan: Plan, options: EmitOptions) -> dict[str, str]:
@@ -61,6 +86,16 @@ class NkiEmitter:
             max(peak.sbuf_bytes_per_partition for peak in peaks),
             max(peak.psum_banks for peak in peaks),
         )
+
+
+def _product(text: str, plan: Plan, program: Program, options: EmitOptions) -> NkiProgram:
+    return NkiProgram(
+        text=text,
+        entry=program.entry,
+        target=options.target,
+        arguments=tuple(p.name for p in program.parameters),
+        returns=plan.kernel.kernel.call.returns,
+    )
 
 
 def _program(plan: Plan, target: str) -> Program:

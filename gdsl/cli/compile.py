@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
+from gdsl import registry
 from gdsl.cli import arguments
 from gdsl.emitter import EmitOptions
+from gdsl.errors import UsageError
 from gdsl.pipeline import STAGES, Compilation
 
 DESCRIPTION = """\
 Write the NKI source of a kernel. The file needs nothing of gdsl.
 
   gdsl compile gdn_tkg -t trn2 -o gdn_tkg.py
-  gdsl compile my_kernel.gdn --emit canonical"""
+  gdsl compile my_kernel.gdn --emit canonical
+  gdsl compile gdn_tkg kda_tkg --adapter nki_library -o drop_in.py"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    arguments.add_file(parser)
+    parser.add_argument(
+        "files", metavar="FILE", nargs="+", help=f"{arguments.FILE_HELP}; several with --adapter"
+    )
     arguments.add_target(parser)
     arguments.add_output(parser, "the text")
     arguments.add_set(parser)
@@ -35,11 +41,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-origin", action="store_true", help="leave out the comments that name .gdn lines"
     )
+    parser.add_argument(
+        "--adapter",
+        metavar="NAME",
+        help="write a drop-in module with another library's calls, for example nki_library",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the asked level."""
+    """Write the asked level, or the module of an adapter. Raises UsageError."""
     options = EmitOptions(arguments.target(args), args.nki_version, origin=not args.no_origin)
-    compilation = Compilation(arguments.define(args.file), options, arguments.settings(args))
-    arguments.write_text(args, STAGES[args.emit](compilation))
+    compilations = [
+        Compilation(arguments.define(file), options, arguments.settings(args))
+        for file in args.files
+    ]
+    arguments.write_text(args, _text(args, compilations, options))
     return 0
+
+
+def _text(
+    args: argparse.Namespace, compilations: Sequence[Compilation], options: EmitOptions
+) -> str:
+    if args.adapter is not None:
+        if args.emit != "nki":
+            raise UsageError(f"an adapter is NKI text; leave out `--emit {args.emit}`")
+        plans = [compilation.plan for compilation in compilations]
+        return registry.emitter().adapt(args.adapter, plans, options)[0].text
+    if len(compilations) > 1:
+        raise UsageError("several kernels share a module only with --adapter")
+    return STAGES[args.emit](compilations[0])
