@@ -13,6 +13,7 @@ from typing import assert_never
 from attrs import frozen
 
 from backends.nki.program.numbers import ZERO, Name, Number, product
+from backends.nki.refusal import refuse
 from gdsl.ir.dims import Atom, Dim, Packed, Product, Unit
 
 
@@ -46,10 +47,6 @@ class Level:
     step: Number
 
 
-class UnsupportedDims(Exception):
-    """Dimensions that this backend cannot address yet; the text says which."""
-
-
 def strides(dims: Sequence[Dim]) -> Strides:
     """Return the strides of a row-major tensor with these dimensions."""
     steps: list[tuple[str, tuple[Number, ...]]] = []
@@ -76,7 +73,7 @@ def _atoms(dims: Sequence[Dim]) -> list[str]:
             case Product(parts=parts):
                 found += _atoms(parts)
             case Packed(name=name):
-                raise UnsupportedDims(f"the packed axis `{name}`")
+                raise refuse(f"the packed axis `{name}` is not emitted yet", dim.span)
             case _:
                 assert_never(dim)
     return found
