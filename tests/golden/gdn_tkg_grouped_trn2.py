@@ -585,7 +585,6 @@ def gdn_tkg_grouped(q, k, v, b, a, A_log, dt_bias, z, norm_weight, recurrent_sta
         rows = min(ROWS, last - first)
         heads = min(GROUP, last - first)
         vectors = load_vectors(a, dt_bias, q, k, b, A_log, z, v, rows, first, Hk, G, K, V)
-        state_sb = load_states(recurrent_state, K, heads, V, first)
         norm_weight_sb = nl.ndarray((128, V), dtype=nl.float32, buffer=nl.sbuf)
         nisa.dma_copy(
             dst=norm_weight_sb,
@@ -596,6 +595,7 @@ def gdn_tkg_grouped(q, k, v, b, a, A_log, dt_bias, z, norm_weight, recurrent_sta
         warm_sb = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
         # Loads ScalarE's function table while the first transfers are under way.
         nisa.activation(dst=warm_sb, op=nl.exp, data=ones_sb[:, :1])
+        state_sb = load_states(recurrent_state, K, heads, V, first)
         if first + GROUP < last:
             next_state_sb = load_states(recurrent_state, K, min(GROUP, last - first - GROUP), V, first + GROUP)
         prepared = prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V)

@@ -89,15 +89,15 @@ def load_vectors(a, dt_bias, q, k, b, A_log, z, v, read, write, rows, row, Hk, G
     )
     read_sb = nl.ndarray((rows, 1), dtype=nl.int32, buffer=nl.sbuf)
     load_rows(read_sb, read, row, Hk * G, 1, 0, 1, 0)
-    write_sb = nl.ndarray((rows, 1), dtype=nl.int32, buffer=nl.sbuf)
-    load_rows(write_sb, write, row, Hk * G, 1, 0, 1, 0)
-    return a_sb, dt_bias_sb, q_sb, k_sb, b_sb, A_log_sb, z_sb, v_sb, read_sb, write_sb
+    write_sb_2 = nl.ndarray((rows, 1), dtype=nl.int32, buffer=nl.sbuf)
+    load_rows(write_sb_2, write, row, Hk * G, 1, 0, 1, 0)
+    return a_sb, dt_bias_sb, q_sb, k_sb, b_sb, A_log_sb, z_sb, v_sb, read_sb, write_sb_2
 
 
 def prepare_rows(vectors, norm_weight_sb, constant_sb_2, rows, K, V, N):
     """Everything that needs the vectors alone: keys on K partitions, norms, gates,
     and the factors of deltas and outputs. Ordered so that no engine waits for long."""
-    a_sb, dt_bias_sb, q_sb, k_sb, b_sb, A_log_sb, z_sb, v_sb, read_sb, write_sb = vectors
+    a_sb, dt_bias_sb, q_sb, k_sb, b_sb, A_log_sb, z_sb, v_sb, read_sb, write_sb_2 = vectors
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
     a_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=a_shifted_sb, data=a_sb, op0=nl.add, operand0=dt_bias_sb)
@@ -272,18 +272,18 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb_2, rows, K, V, N):
         operand1=read_lt_sb,
     )
     write_lt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=write_lt_sb, data=write_sb, op0=nl.less, operand0=N)
-    write_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=write_lt_sb, data=write_sb_2, op0=nl.less, operand0=N)
+    write_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
-        dst=write_sb_2,
-        data=write_sb,
+        dst=write_sb,
+        data=write_sb_2,
         op0=nl.greater_equal,
         operand0=0.0,
         op1=nl.multiply,
         operand1=write_lt_sb,
     )
     read_max_sb = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=read_max_sb, data=read_max_sb_2, op0=nl.maximum, operand0=write_sb_2)
+    nisa.tensor_scalar(dst=read_max_sb, data=read_max_sb_2, op0=nl.maximum, operand0=write_sb)
     reads_T_sb = nl.ndarray((V, 2 * rows), dtype=nl.float32, buffer=nl.sbuf)
     delta_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     o_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
@@ -680,7 +680,6 @@ def gdn_tkg_pool(q, k, v, z, b, a, A_log, dt_bias, norm_weight, read, write, has
         rows = min(ROWS, last - first)
         heads = min(GROUP, last - first)
         vectors = load_vectors(a, dt_bias, q, k, b, A_log, z, v, read, write, rows, first, Hk, G, K, V)
-        state_sb = load_states(pool, initial_slots_sb, K, heads, V, first, Hk, G)
         norm_weight_sb = nl.ndarray((128, V), dtype=nl.float32, buffer=nl.sbuf)
         nisa.dma_copy(
             dst=norm_weight_sb,
@@ -691,6 +690,7 @@ def gdn_tkg_pool(q, k, v, z, b, a, A_log, dt_bias, norm_weight, read, write, has
         warm_sb = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
         # Loads ScalarE's function table while the first transfers are under way.
         nisa.activation(dst=warm_sb, op=nl.exp, data=ones_sb[:, :1])
+        state_sb = load_states(pool, initial_slots_sb, K, heads, V, first, Hk, G)
         if first + GROUP < last:
             next_state_sb = load_states(
                 pool,

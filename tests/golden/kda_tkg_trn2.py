@@ -48,62 +48,22 @@ def load_columns(dst, src, row, period, outer, inner, step, base):
         )
 
 
-def load_rows(dst, src, row, period, outer, inner, step, base):
-    """Load rows [row, row + len(dst)) into partitions; row r starts at
-    base + (r // period) * outer + (r % period) * inner, its elements lie `step` apart."""
-    rows = dst.shape[0]
-    width = dst.shape[1]
-    head = min(rows, -row % period)
-    whole = (rows - head) // period * period
-    tail = rows - head - whole
-    if head > 0:
-        nisa.dma_copy(
-            dst=dst[:head, :],
-            src=src.ap(
-                pattern=[[inner, head], [step, width]],
-                offset=base + row // period * outer + row % period * inner,
-            ),
-            dge_mode=nisa.dge_mode.hwdge,
-            engine=nisa.engine.scalar,
-        )
-    if whole > 0:
-        nisa.dma_copy(
-            dst=dst[head : head + whole, :],
-            src=src.ap(
-                pattern=[[outer, whole // period], [inner, period], [step, width]],
-                offset=base + (row + head) // period * outer + (row + head) % period * inner,
-            ),
-            dge_mode=nisa.dge_mode.hwdge,
-            engine=nisa.engine.scalar,
-        )
-    if tail > 0:
-        nisa.dma_copy(
-            dst=dst[head + whole : head + whole + tail, :],
-            src=src.ap(
-                pattern=[[inner, tail], [step, width]],
-                offset=base + (row + head + whole) // period * outer + (row + head + whole) % period * inner,
-            ),
-            dge_mode=nisa.dge_mode.hwdge,
-            engine=nisa.engine.scalar,
-        )
-
-
 def load_vectors(g, a_log, dt_bias, q, k, beta, v, K, rows, row, H, V):
     """Bring in the vectors of a tile of rows, one row per partition."""
     # kda_tkg.gdn:17: o, S = step gated_delta(l2norm[K](q) * scale, l2norm[K](k), v, decay, sigmoid(beta), S)
     g_T_sb = nl.ndarray((K, rows), dtype=nl.float32, buffer=nl.sbuf)
     load_columns(g_T_sb, g, row, H, K * H, 1, H, 0)
-    a_log_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    load_rows(a_log_sb, a_log, row, H, 0, 1, 1, 0)
+    a_log_T_sb = nl.ndarray((K, rows), dtype=nl.float32, buffer=nl.sbuf)
+    load_columns(a_log_T_sb, a_log, row, H, 0, 1, 0, 0)
     dt_bias_T_sb = nl.ndarray((K, rows), dtype=nl.float32, buffer=nl.sbuf)
     load_columns(dt_bias_T_sb, dt_bias, row, H, 0, 1, H, 0)
     q_T_sb = nl.ndarray((K, rows), dtype=nl.float32, buffer=nl.sbuf)
     load_columns(q_T_sb, q, row, H, K * H, 1, H, 0)
     k_T_sb = nl.ndarray((K, rows), dtype=nl.float32, buffer=nl.sbuf)
     load_columns(k_T_sb, k, row, H, K * H, 1, H, 0)
-    beta_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    beta_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.dma_copy(
-        dst=beta_sb,
+        dst=beta_sb_2,
         src=beta.ap(pattern=[[1, rows], [1, 1]], offset=row),
         dge_mode=nisa.dge_mode.hwdge,
         engine=nisa.engine.scalar,
@@ -115,15 +75,13 @@ def load_vectors(g, a_log, dt_bias, q, k, beta, v, K, rows, row, H, V):
         dge_mode=nisa.dge_mode.hwdge,
         engine=nisa.engine.scalar,
     )
-    a_log_T_sb = nl.ndarray((K, rows), dtype=nl.float32, buffer=nl.sbuf)
-    load_columns(a_log_T_sb, a_log, row, H, 0, 1, 0, 0)
-    return g_T_sb, dt_bias_T_sb, q_T_sb, k_T_sb, beta_sb, v_sb, a_log_T_sb
+    return g_T_sb, a_log_T_sb, dt_bias_T_sb, q_T_sb, k_T_sb, beta_sb_2, v_sb
 
 
 def prepare_rows(vectors, ones_sb, lower_bound_T_sb, scale_sb, K, rows, V):
     """Everything that needs the vectors alone: keys on K partitions, norms, gates,
     and the factors of deltas and outputs. Ordered so that no engine waits for long."""
-    g_T_sb, dt_bias_T_sb, q_T_sb, k_T_sb, beta_sb, v_sb, a_log_T_sb = vectors
+    g_T_sb, a_log_T_sb, dt_bias_T_sb, q_T_sb, k_T_sb, beta_sb_2, v_sb = vectors
     # kda_tkg.gdn:16: decay = exp(bounded_log_decay(g, a_log, dt_bias, lower_bound))
     a_log_exp_T_sb_2 = nl.ndarray((K, rows), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=a_log_exp_T_sb_2, op=nl.exp, data=a_log_T_sb)
@@ -179,7 +137,7 @@ def prepare_rows(vectors, ones_sb, lower_bound_T_sb, scale_sb, K, rows, V):
     q_sum_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_copy(dst=q_sum_sb, src=sum_q_squared_psum, engine=nisa.engine.vector)
     beta_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.activation(dst=beta_exp_sb, op=nl.exp, data=beta_sb, scale=-1.0)
+    nisa.activation(dst=beta_exp_sb, op=nl.exp, data=beta_sb_2, scale=-1.0)
     q_sum_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_copy(dst=q_sum_sb_2, src=sum_q_k_psum, engine=nisa.engine.vector)
     # kda_tkg.gdn:16: decay = exp(bounded_log_decay(g, a_log, dt_bias, lower_bound))
@@ -198,8 +156,8 @@ def prepare_rows(vectors, ones_sb, lower_bound_T_sb, scale_sb, K, rows, V):
     nisa.tensor_scalar(dst=q_shifted_sb, data=q_sum_sb, op0=nl.add, operand0=1e-06)
     k_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=k_shifted_sb, data=k_sum_sb, op0=nl.add, operand0=1e-06)
-    beta_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.reciprocal(dst=beta_sb_2, data=beta_shifted_sb)
+    beta_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.reciprocal(dst=beta_sb, data=beta_shifted_sb)
     q_rsqrt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=q_rsqrt_sb, data=q_shifted_sb, op0=nl.rsqrt, operand0=0.0, engine=nisa.engine.gpsimd)
     k_rsqrt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
@@ -213,7 +171,7 @@ def prepare_rows(vectors, ones_sb, lower_bound_T_sb, scale_sb, K, rows, V):
         op0=nl.multiply,
         operand0=k_rsqrt_sb,
         op1=nl.multiply,
-        operand1=beta_sb_2,
+        operand1=beta_sb,
     )
     nisa.tensor_tensor(dst=k_q_T_sb[:, 1::3], data1=q_T_sb, data2=decay_T_sb, op=nl.multiply)
     k_beta_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
@@ -221,7 +179,7 @@ def prepare_rows(vectors, ones_sb, lower_bound_T_sb, scale_sb, K, rows, V):
         dst=k_beta_sb,
         data=k_rsqrt_sb,
         op0=nl.multiply,
-        operand0=beta_sb_2,
+        operand0=beta_sb,
         op1=nl.multiply,
         operand1=k_rsqrt_sb,
     )
@@ -447,7 +405,6 @@ def kda_tkg(q, k, v, g, beta, a_log, dt_bias, out, S, scale, lower_bound):
         rows = min(ROWS, last - first)
         heads = min(GROUP, last - first)
         vectors = load_vectors(g, a_log, dt_bias, q, k, beta, v, K, rows, first, H, V)
-        state_sb = load_states(S, K, heads, V, first)
         lower_bound_T_sb = nl.ndarray((K, 1), dtype=nl.float32, buffer=nl.sbuf)
         nisa.dma_copy(
             dst=lower_bound_T_sb,
@@ -465,6 +422,7 @@ def kda_tkg(q, k, v, g, beta, a_log, dt_bias, out, S, scale, lower_bound):
         warm_sb = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
         # Loads ScalarE's function table while the first transfers are under way.
         nisa.activation(dst=warm_sb, op=nl.exp, data=ones_sb[:, :1])
+        state_sb = load_states(S, K, heads, V, first)
         if first + GROUP < last:
             next_state_sb = load_states(S, K, min(GROUP, last - first - GROUP), V, first + GROUP)
         prepared = prepare_rows(vectors, ones_sb, lower_bound_T_sb, scale_sb, K, rows, V)

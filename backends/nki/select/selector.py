@@ -245,10 +245,6 @@ class Selector:
             return False
         return all(self._plain(child) for child in children(term))
 
-    def load(self, leaf: Leaf) -> None:
-        """Bring in the rows of an input in the layout its tensor suits."""
-        self._load(leaf, Layout.KEYS if self.key_major(leaf) else Layout.ROWS)
-
     def _load(self, leaf: Leaf, layout: Layout) -> Access:
         source = self.sources[leaf]
         along_keys = leaf.wide == self.key_axis

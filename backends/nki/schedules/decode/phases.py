@@ -15,11 +15,13 @@ from backends.nki.program.build import Block, Names, compare, every, part, repea
 from backends.nki.program.nodes import (
     F32,
     U8,
+    Allocate,
     Element,
     If,
     Operand,
     Pattern,
     Space,
+    Statement,
     Tile,
     Token,
     View,
@@ -137,8 +139,6 @@ class Phases:
 
     def write(self) -> None:
         """Fill every block."""
-        for leaf in self.step.loads:
-            self.selector.load(leaf)
         self._load_states()
         self._transpose_keys()
         self._read_head()
@@ -150,7 +150,25 @@ class Phases:
         self._finish_rows()
         for function in tuple(self.selector.functions.values())[:1]:
             self.constants.warm(function)
+        self._order_loads()
         self._order_preparation(deltas)
+
+    def _order_loads(self) -> None:
+        """Bring in first what most of the work waits for."""
+        block = self.blocks["load_vectors"]
+        chunks: list[tuple[Tile, list[Statement]]] = []
+        for statement in block.statements:
+            if isinstance(statement, Allocate):
+                chunks.append((statement.tile, [statement]))
+            else:
+                chunks[-1][1].append(statement)
+        rank = {
+            view.tile: place
+            for place, leaf in enumerate(self.step.loads)
+            for view in self.selector.held_of(leaf)
+        }
+        chunks.sort(key=lambda chunk: rank[chunk[0]])
+        block.statements = [statement for _, chunk in chunks for statement in chunk]
 
     def _order_preparation(self, deltas: list[View]) -> None:
         """Let gates and norms fill each other's gaps; what deltas need comes first."""

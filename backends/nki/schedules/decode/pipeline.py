@@ -169,8 +169,8 @@ class _Pipeline:
         heads = block.let_named("heads", smallest(GROUP, left))
         at = {"row": self.first, "rows": rows, "lane": ZERO, "heads": heads}
         self.calls.call(block, "load_vectors", at)
-        self.calls.call(block, "load_states", at)
         block.extend(self.phases.constants.loads)
+        self.calls.call(block, "load_states", at)
         with block.when(compare("<", self.first + GROUP, self.last)) as more:
             second = {"row": self.first + GROUP, "heads": smallest(GROUP, left - GROUP)}
             self.calls.call(more, "load_states", second, result="next_state_sb")
