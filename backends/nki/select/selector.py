@@ -27,6 +27,7 @@ from backends.nki.program.nodes import (
     Operand,
     Pattern,
     Space,
+    Tile,
     Token,
     View,
     dtype_of,
@@ -113,6 +114,8 @@ class Selector:
     group: tuple[Number, Number] = (ZERO, ONE)
     """First row and number of rows of the group, where a READS term is computed."""
     held: dict[tuple[Term, Layout], Access] = field(factory=dict)
+    loaded: dict[Tile, Leaf] = field(factory=dict)
+    """Which input each loaded tile holds."""
     uses: Counter[Term] = field(factory=Counter)
     leisure: bool = False
     """Whether what is asked for from the inputs alone is needed late."""
@@ -156,10 +159,6 @@ class Selector:
     def hold(self, term: Term, view: Access, layout: Layout = Layout.ROWS) -> None:
         """Declare where a term is kept."""
         self.held[term, layout] = view
-
-    def held_of(self, term: Term) -> list[Access]:
-        """Return where a term is kept, in whatever layout."""
-        return [view for (held, _), view in self.held.items() if held == term]
 
     def value(self, term: Term, layout: Layout, at: Stage) -> Access | Number:
         """Return the operand that holds a term, for an instruction of stage `at`."""
@@ -256,6 +255,7 @@ class Selector:
         shape = (self.partitions(layout), self.width(leaf, layout))
         view = self.loads.tile(f"{leaf.name}_{layout.value}", shape, source.element)
         source.load(self.loads, view, layout)
+        self.loaded[view.tile] = leaf
         self.hold(leaf, view, layout)
         return view
 

@@ -162,22 +162,18 @@ class Phases:
                 chunks.append((statement.tile, [statement]))
             else:
                 chunks[-1][1].append(statement)
-        rank = {
-            view.tile: place
-            for place, leaf in enumerate(self.step.loads)
-            for view in self.selector.held_of(leaf)
-        }
-        chunks.sort(key=lambda chunk: rank[chunk[0]])
+        rank = {leaf: place for place, leaf in enumerate(self.step.loads)}
+        chunks.sort(key=lambda chunk: rank[self.selector.loaded[chunk[0]]])
         block.statements = [statement for _, chunk in chunks for statement in chunk]
 
     def _order_preparation(self, deltas: list[View]) -> None:
         """Let gates and norms fill each other's gaps; what deltas need comes first."""
         block, others = self.blocks["prepare_rows"], dict(self.blocks)
         del others["prepare_rows"]
+        order = {leaf: place for place, leaf in enumerate(self.step.loads)}
         arrivals = {
-            view.tile.name: FIRST_ARRIVAL + NEXT_ARRIVAL * place
-            for place, leaf in enumerate(self.step.loads)
-            for view in self.selector.held_of(leaf)
+            tile.name: FIRST_ARRIVAL + NEXT_ARRIVAL * order[leaf]
+            for tile, leaf in self.selector.loaded.items()
         }
         urgent = {
             name: _AFTER[phase]

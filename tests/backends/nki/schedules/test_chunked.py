@@ -1,0 +1,159 @@
+"""The chunked schedule in the simulator: every length, head map and width, on 1 and 2 cores.
+
+f32 operands are judged at the fp32 bounds, bf16 ones within 1.5 times of the plan evaluator that
+rounds where the plan does.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from backends.cost.program import prepare
+from backends.cost.timeline import program_order
+from backends.interpreter import RUNNER
+from backends.isa.machine import MACHINES
+from backends.nki import EMITTER
+from backends.simulator.options import SimOptions
+from backends.simulator.run import SimResult, simulate
+from gdsl import api
+from gdsl.algorithm.choose import choose
+from gdsl.algorithm.evaluate_plan import evaluate
+from gdsl.algorithm.plan import Plan
+from gdsl.canonical.canonicalize import canonicalize
+from gdsl.emitter import EmitOptions
+from gdsl.errors import CompileError
+from gdsl.runner import RunOptions
+
+Array = NDArray[Any]
+BF16 = ml_dtypes.bfloat16
+
+
+@cache
+def planned(name: str) -> Plan:
+    return choose(canonicalize(api.load(name).kernel), {})
+
+
+@cache
+def emitted() -> str:
+    return EMITTER.emit(planned("gdn_cte"), EmitOptions()).text
+
+
+def arguments(
+    B: int, Hk: int, G: int, T: int, K: int, V: int, dtype: type, *, state: bool, like: float = 0.0
+) -> dict[str, Any]:
+    """Random inputs; `like` mixes a common vector into the keys of a head."""
+    rng = np.random.default_rng(3)
+    key = rng.standard_normal((B, Hk, T, K)) + like * rng.standard_normal((B, Hk, 1, K))
+    values: dict[str, Any] = {
+        "query": (rng.standard_normal((B, Hk, T, K)) / np.sqrt(K)).astype(dtype),
+        "key": (key / np.linalg.norm(key, axis=-1, keepdims=True)).astype(dtype),
+        "value": rng.standard_normal((B, Hk * G, T, V)).astype(dtype),
+        "g_log": -rng.exponential(0.1, (B, Hk * G, T)).astype(np.float32),
+        "beta": rng.uniform(size=(B, Hk * G, T)).astype(np.float32),
+        "scale": 0.5,
+    }
+    if state:
+        values["recurrent_state"] = rng.standard_normal((B, Hk * G, K, V)).astype(np.float32)
+    return values
+
+
+def run(values: dict[str, Any], lnc: int = 1) -> SimResult:
+    copies = {n: x.copy() if isinstance(x, np.ndarray) else x for n, x in values.items()}
+    return simulate(emitted(), "gdn_cte", copies, lnc=lnc)
+
+
+def errors(found: Array, reference: Array) -> tuple[float, float]:
+    """(e_rms, e_max) of the worst head, as `verify` takes them."""
+    difference = found.astype(np.float64) - reference
+    size = np.sqrt((reference**2).mean(axis=(-2, -1)))
+    scale = np.maximum(size, 0.01 * np.sqrt((reference**2).mean()))
+    rms = np.sqrt((difference**2).mean(axis=(-2, -1))) / scale
+    return float(rms.max()), float((np.abs(difference).max(axis=(-2, -1)) / scale).max())
+
+
+def judged(result: SimResult, values: dict[str, Any]) -> None:
+    plan = planned("gdn_cte")
+    reference = RUNNER.run(plan.kernel.kernel, values, RunOptions("float64"))
+    rounded = evaluate(plan, values, "plan")
+    for found, name in zip(result.outputs, ("out", "recurrent_state"), strict=True):
+        rms, largest = errors(found, reference[name])
+        if values["query"].dtype == np.float32:
+            assert rms <= 3e-6
+            assert largest <= 3e-5
+        else:
+            assert rms <= 1.5 * errors(rounded[name], reference[name])[0]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "dtype", "state"),
+    [
+        ((1, 1, 1, 1, 32, 32), np.float32, True),
+        ((1, 1, 3, 133, 96, 192), BF16, True),
+        ((2, 1, 2, 129, 32, 16), np.float32, False),
+        ((1, 5, 1, 64, 128, 64), BF16, True),
+        ((1, 1, 1, 640, 32, 32), np.float32, True),
+    ],
+)
+def test_every_shape(sizes: tuple[int, int, int, int, int, int], dtype: type, state: bool) -> None:
+    values = arguments(*sizes, dtype, state=state)
+    judged(run(values), values)
+
+
+@pytest.mark.parametrize("like", [3.0, 1e4])
+def test_correlated_and_identical_keys(like: float) -> None:
+    values = arguments(1, 1, 1, 256, 64, 32, np.float32, state=True, like=like)
+    values["g_log"] *= 1e-2
+    values["beta"][:] = 1.0
+    judged(run(values), values)
+
+
+def test_strong_tokens_before_weak_ones() -> None:
+    values = arguments(1, 1, 1, 256, 64, 32, np.float32, state=True)
+    values["g_log"][:] = -1e-3
+    values["g_log"][..., :64] = -21.0
+    values["g_log"][..., 70] = -336.0
+    judged(run(values), values)
+
+
+def test_two_cores_give_the_bits_of_one() -> None:
+    values = arguments(1, 3, 1, 150, 32, 32, BF16, state=True)
+    one, two = run(values), run(values, lnc=2)
+    for left, right in zip(one.outputs, two.outputs, strict=True):
+        assert left.tobytes() == right.tobytes()
+
+
+def test_the_group_size_changes_no_bit() -> None:
+    values = arguments(1, 2, 1, 300, 32, 32, BF16, state=True)
+    first = run({**values, "group_size": 1})
+    for size in (2, 16):
+        other = run({**values, "group_size": size})
+        for left, right in zip(first.outputs, other.outputs, strict=True):
+            assert left.tobytes() == right.tobytes()
+
+
+def test_the_state_is_written_in_place() -> None:
+    values = arguments(1, 1, 2, 100, 32, 32, np.float32, state=True)
+    result = run(values)
+    assert np.array_equal(result.mutated["recurrent_state"], result.outputs[1])
+
+
+def test_what_is_not_emitted_is_refused_with_its_place() -> None:
+    with pytest.raises(CompileError) as caught:
+        EMITTER.emit(planned("gdn_cte_varlen"), EmitOptions())
+    (found,) = caught.value.diagnostics
+    assert found.span is not None
+    assert "valid_len" in found.message
+
+
+@pytest.mark.parametrize(("tokens", "most"), [(128, 5.6), (1024, 3.0)])
+def test_the_estimated_time_per_chunk_and_head(tokens: int, most: float) -> None:
+    values = arguments(1, 8, 1, tokens, 128, 128, BF16, state=False)
+    result = simulate(emitted(), "gdn_cte", values, options=SimOptions(shape_only=True))
+    timeline = program_order([prepare(trace) for trace in result.traces], MACHINES["trn2"])
+    assert timeline.end / 1000 / (8 * tokens / 128) <= most
