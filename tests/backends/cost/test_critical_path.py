@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backends.cost.critical_path import critical_path
@@ -19,6 +19,7 @@ from backends.isa.trace import Trace
 STEPS = st.lists(st.tuples(*(st.integers(0, 8) for _ in range(5))), min_size=1, max_size=40)
 
 
+@settings(deadline=None)
 @given(steps=STEPS)
 def test_the_links_add_up_to_the_end(random_trace: Callable[..., Trace], steps: Any) -> None:
     timeline = program_order([prepare(random_trace(steps))], MACHINES["trn2"])

@@ -31,6 +31,7 @@ ROUNDING = 1e-6
 """Nanoseconds that sums of floats in another order may differ by."""
 
 
+@settings(deadline=None)
 @given(steps=STEPS, target=st.sampled_from(TARGETS), scheduler=st.sampled_from(tuple(SCHEDULERS)))
 def test_never_below_an_instruction_bound(
     random_trace: Callable[..., Trace], steps: Any, target: str, scheduler: str
@@ -41,6 +42,7 @@ def test_never_below_an_instruction_bound(
         assert timeline.end >= bound - ROUNDING, engine
 
 
+@settings(deadline=None)
 @given(steps=STEPS, target=st.sampled_from(TARGETS), scheduler=st.sampled_from(tuple(SCHEDULERS)))
 def test_never_below_a_roofline(
     random_trace: Callable[..., Trace], steps: Any, target: str, scheduler: str
@@ -64,6 +66,7 @@ def _flops(record: Record) -> float:
     return 2.0 * (moving.p1 - moving.p0) * stationary.elements * moving.elements
 
 
+@settings(deadline=None)
 @given(
     steps=STEPS,
     ends=st.tuples(st.integers(0, 39), st.integers(0, 39)),
@@ -83,7 +86,7 @@ def test_a_further_dependency_never_shortens_program_order(
     assert program_order([prepare(more)], MACHINES[target]).end >= before - ROUNDING
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(steps=STEPS, scheduler=st.sampled_from(tuple(SCHEDULERS)))
 def test_every_dependency_is_respected(
     random_trace: Callable[..., Trace], steps: Any, scheduler: str
@@ -114,6 +117,7 @@ def _accumulates(earlier: Record, later: Record) -> bool:
     return earlier.engine == later.engine == "tensor"
 
 
+@settings(deadline=None)
 @given(steps=STEPS, scheduler=st.sampled_from(tuple(SCHEDULERS)))
 def test_engines_and_rings_do_one_thing_at_a_time(
     random_trace: Callable[..., Trace], steps: Any, scheduler: str
@@ -131,6 +135,7 @@ def test_engines_and_rings_do_one_thing_at_a_time(
             assert start >= end - ROUNDING, row
 
 
+@settings(deadline=None)
 @given(steps=STEPS)
 def test_two_copies_take_at_most_twice_as_long(
     random_trace: Callable[..., Trace], steps: Any
@@ -147,6 +152,7 @@ def _end(program: Program) -> float:
     return program_order([program], MACHINES["trn2"]).end
 
 
+@settings(deadline=None)
 @given(steps=STEPS)
 def test_throttling_only_slows(random_trace: Callable[..., Trace], steps: Any) -> None:
     program = prepare(random_trace(steps))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backends.cost.program import prepare
@@ -19,6 +19,7 @@ STEPS = st.lists(st.tuples(*(st.integers(0, 8) for _ in range(5))), min_size=1, 
 DISCRETE = {"dma_rings", "dma_software_unnamed", "excludes_vector_scalar_bank"}
 
 
+@settings(deadline=None)
 @given(steps=STEPS, where=st.lists(st.floats(0, 1), min_size=60, max_size=60))
 def test_the_ends_bound_everything_in_between(
     random_trace: Callable[..., Trace], steps: Any, where: list[float]
