@@ -1,0 +1,46 @@
+"""Every library kernel that is emitted agrees with the interpreter, at small sizes."""
+
+import pytest
+
+import gdsl
+from gdsl.errors import CompileError
+from gdsl.library import library_kernels
+from gdsl.shapes import atomic_axes
+
+_SIZES = {"B": 2, "T": 20, "K": 32, "V": 16, "N": 3, "W": 4, "Hid": 128}
+
+
+def sizes(kernel: gdsl.Definition) -> dict[str, int]:
+    wanted = {}
+    for axis in atomic_axes(kernel.kernel):
+        size = _SIZES.get(axis.name, 2)
+        size = -(-size // axis.multiple_of) * axis.multiple_of
+        wanted[axis.name] = min(size, axis.at_most or size)
+    return wanted
+
+
+def refused(kernel: gdsl.Definition) -> CompileError | None:
+    try:
+        gdsl.compile(kernel, "trn2")
+    except CompileError as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize("name", library_kernels())
+def test_what_is_emitted_agrees(name: str) -> None:
+    kernel = gdsl.load(name)
+    refusal = refused(kernel)
+    if refusal is not None:
+        assert refusal.diagnostics[0].code.startswith("E05"), refusal
+        assert refusal.diagnostics[0].span is not None
+        return
+    report = gdsl.verify(
+        kernel,
+        shape=sizes(kernel),
+        regimes=["gaussian", "padding", "slots", "reset"],
+        targets=["trn2"],
+        lnc=[1],
+        precisions=["widened", "bf16"],
+    )
+    report.assert_ok()
