@@ -20,7 +20,7 @@ def index_layout(
     """Return shape, strides and offset of `tensor[key]`. Raises Fault (S210, S211, S212)."""
     keys = key if type(key) is tuple else (key,)
     rank = len(shape)
-    if any(k is Ellipsis for k in keys):
+    if Ellipsis in keys:
         keys = _expand_ellipsis(keys, rank)
     if len(keys) > rank:
         raise Fault(
@@ -32,8 +32,10 @@ def index_layout(
         n, s = shape[axis], strides[axis]
         if type(k) is slice:
             start, stop, step = k.start, k.stop, k.step
+            start = 0 if start is None else start
+            stop = n if stop is None else stop
+            # By far the most frequent keys, kept short.
             if step is None and type(start) is type(stop) is int and 0 <= start < stop <= n:
-                # By far the most frequent key, kept short.
                 offset += start * s
                 new_shape.append(stop - start)
                 new_strides.append(s)

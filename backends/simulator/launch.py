@@ -78,7 +78,7 @@ def launch(
         outcomes = _run(machines, lambda: function(*bound.args, **bound.kwargs))
     returned = [_results(outcome.value, maker.tensors, place) for outcome in outcomes]
     _check(machines, returned, schedule)
-    _assign_roles(maker.tensors, returned[0])
+    _assign_roles(machines, maker.tensors, returned[0])
     single = isinstance(outcomes[0].value, NkiTensor)
     return Finished(machines, returned[0], single, tuple(maker.tensors))
 
@@ -228,7 +228,11 @@ def _apply_schedule(machine: Machine, schedule: Sequence[Edge]) -> None:
         records[by_name[consumer][0]].depends_on.extend(by_name[name][0] for name in names)
 
 
-def _assign_roles(arguments: Sequence[TensorArgument], returned: Sequence[NkiTensor]) -> None:
+def _assign_roles(
+    machines: Sequence[Machine],
+    arguments: Sequence[TensorArgument],
+    returned: Sequence[NkiTensor],
+) -> None:
     """Say in the record which HBM buffers are results and which arguments were written."""
     for argument in arguments:
         if argument.storage.written:
@@ -236,3 +240,7 @@ def _assign_roles(arguments: Sequence[TensorArgument], returned: Sequence[NkiTen
     for view in returned:
         if view.storage.role == "scratch":
             view.storage.role = "output"
+    storages = [argument.storage for argument in arguments] + [view.storage for view in returned]
+    for machine in machines:
+        for storage in storages:
+            machine.recorder.set_role(storage)

@@ -45,9 +45,9 @@ def _pinned_union(pinned: Iterable[BufferUse]) -> int:
     """Return the bytes covered by pinned tensors on any partition."""
     covered = end = 0
     spans = sorted(
-        (use.storage.address[1], use.storage.bytes_per_partition)
+        (use.allocation.address[1], use.allocation.bytes_per_partition)
         for use in pinned
-        if use.storage.address is not None
+        if use.allocation.address is not None
     )
     for start, size in spans:
         covered += max(0, start + size - max(start, end))
@@ -62,14 +62,14 @@ def peak(uses: Sequence[BufferUse], unit: int) -> Peak:
     loose = best = 0
     at_best: tuple[BufferUse, ...] = ()
     for _, kind, _, use in _events(uses):
-        storage = use.storage
-        group = alive if storage.address is None else pinned
-        units = -(-storage.bytes_per_partition // unit) if storage.address is None else 0
+        allocation = use.allocation
+        group = alive if allocation.address is None else pinned
+        units = -(-allocation.bytes_per_partition // unit) if allocation.address is None else 0
         if kind == _DEATH:
-            del group[storage.id]
+            del group[allocation.id]
             loose -= units
             continue
-        group[storage.id] = use
+        group[allocation.id] = use
         loose += units
         total = loose + (-(-_pinned_union(pinned.values()) // unit) if pinned else 0)
         if total > best:
@@ -79,17 +79,19 @@ def peak(uses: Sequence[BufferUse], unit: int) -> Peak:
 
 def sbuf_peak(uses: Sequence[BufferUse]) -> Peak:
     """Return the peak of SBUF in bytes per partition."""
-    return peak([use for use in uses if use.storage.region is MemoryRegion.sbuf], 1)
+    return peak([use for use in uses if use.allocation.region is MemoryRegion.sbuf], 1)
 
 
 def psum_peak(uses: Sequence[BufferUse]) -> Peak:
     """Return the peak of PSUM in banks, each tensor taking whole banks."""
-    return peak([use for use in uses if use.storage.region is MemoryRegion.psum], PSUM_BANK_BYTES)
+    return peak(
+        [use for use in uses if use.allocation.region is MemoryRegion.psum], PSUM_BANK_BYTES
+    )
 
 
 def psum_packed_peak(uses: Sequence[BufferUse]) -> Peak:
     """Return the peak of PSUM in bytes per partition, small tensors sharing banks."""
-    return peak([use for use in uses if use.storage.region is MemoryRegion.psum], 1)
+    return peak([use for use in uses if use.allocation.region is MemoryRegion.psum], 1)
 
 
 def over_capacity(uses: Sequence[BufferUse], sbuf_limit: int, target: str) -> Fault | None:
@@ -111,41 +113,47 @@ def over_capacity(uses: Sequence[BufferUse], sbuf_limit: int, target: str) -> Fa
 
 def _fault(code: str, at: Peak, message: str) -> Fault:
     """Return a fault at the allocation that crossed the line, naming the largest tensors."""
-    by_size = sorted(at.alive, key=lambda use: -use.storage.bytes_per_partition)
+    by_size = sorted(at.alive, key=lambda use: -use.allocation.bytes_per_partition)
     values = {
-        f"alive since line {use.storage.location.line}": f"`{use.storage.name or 'unnamed'}` "
-        f"{list(use.storage.shape)} {use.storage.dtype}, {use.storage.bytes_per_partition} bytes"
+        f"alive since line {use.allocation.location.line}": _describe(use)
         for use in by_size[:_LARGEST_SHOWN]
     }
     youngest = max(at.alive, key=lambda use: use.born)
-    return Fault(code, message, values=values, location=youngest.storage.location)
+    return Fault(code, message, values=values, location=youngest.allocation.location)
+
+
+def _describe(use: BufferUse) -> str:
+    tile = use.allocation
+    size = tile.bytes_per_partition
+    return f"`{tile.name or 'unnamed'}` {list(tile.shape)} {tile.dtype}, {size} bytes"
 
 
 def pinned_overlap(uses: Sequence[BufferUse]) -> Fault | None:
     """Return the fault of two pinned tensors that share bytes while both are alive, or None."""
     alive: list[BufferUse] = []
-    for _, kind, _, use in _events(use for use in uses if use.storage.address is not None):
+    for _, kind, _, use in _events(use for use in uses if use.allocation.address is not None):
         if kind == _DEATH:
             alive.remove(use)
             continue
         for other in alive:
             if _share_bytes(use, other):
+                mine, theirs = use.allocation, other.allocation
                 return Fault(
                     "S206",
-                    f"pinned at {use.storage.address}, `{use.storage.name or 'unnamed'}` overlaps "
-                    f"`{other.storage.name or 'unnamed'}` pinned at {other.storage.address} on "
-                    f"line {other.storage.location.line}, which is still alive",
-                    location=use.storage.location,
+                    f"pinned at {mine.address}, `{mine.name or 'unnamed'}` overlaps "
+                    f"`{theirs.name or 'unnamed'}` pinned at {theirs.address} on line "
+                    f"{theirs.location.line}, which is still alive",
+                    location=mine.location,
                 )
         alive.append(use)
     return None
 
 
 def _share_bytes(a: BufferUse, b: BufferUse) -> bool:
-    if a.storage.region is not b.storage.region:
+    if a.allocation.region is not b.allocation.region:
         return False
-    pa, fa = a.storage.address or (0, 0)
-    pb, fb = b.storage.address or (0, 0)
-    partitions = pa < pb + b.storage.partitions and pb < pa + a.storage.partitions
-    free = fa < fb + b.storage.bytes_per_partition and fb < fa + a.storage.bytes_per_partition
+    pa, fa = a.allocation.address or (0, 0)
+    pb, fb = b.allocation.address or (0, 0)
+    partitions = pa < pb + b.allocation.partitions and pb < pa + a.allocation.partitions
+    free = fa < fb + b.allocation.bytes_per_partition and fb < fa + a.allocation.bytes_per_partition
     return partitions and free

@@ -11,6 +11,7 @@ from math import prod
 from typing import Any, Literal
 
 import numpy as np
+from attrs import define
 from numpy.typing import NDArray
 
 from backends.isa.dtypes import Dtype
@@ -32,8 +33,26 @@ UNWRITTEN_INTEGER = 4
 _IDS = count()
 
 
+@define(eq=False)
+class Allocation:
+    """What stays known of a storage when its bytes are gone; the record of a run holds these."""
+
+    id: int
+    name: str
+    shape: tuple[int, ...]
+    dtype: Dtype
+    region: MemoryRegion
+    location: Location
+    address: tuple[int, int] | None
+    role: Role
+    partitions: int
+    start_partition: int
+    bytes_per_partition: int
+    """All bytes for HBM."""
+
+
 class Storage:
-    """One allocation.
+    """One allocation and its bytes.
 
     `bytes_per_partition` counts the declared dtype; for HBM it is all bytes.
     `cell` is the numpy dtype of an element of the declared dtype; with `widened` it is float32
@@ -109,6 +128,22 @@ class Storage:
         if with_data and (with_flags or region is MemoryRegion.psum):
             initial = 0 if values is None else WRITTEN
             self.flags = np.full(self.size * self.cell.itemsize, initial, dtype=np.uint8)
+
+    def describe(self) -> Allocation:
+        """Return the allocation without its bytes."""
+        return Allocation(
+            self.id,
+            self.name,
+            self.shape,
+            self.dtype,
+            self.region,
+            self.location,
+            self.address,
+            self.role,
+            self.partitions,
+            self.start_partition,
+            self.bytes_per_partition,
+        )
 
     def values(self) -> NDArray[Any]:
         """Return the contents in the allocation's shape (a copy)."""

@@ -16,7 +16,7 @@ from backends.isa.dtypes import Dtype
 from backends.isa.trace import Attribute, Engine
 from backends.simulator.faults import Fault
 from backends.simulator.location import Location, here
-from backends.simulator.memory import Storage
+from backends.simulator.memory import Allocation, Storage
 
 if TYPE_CHECKING:
     from backends.simulator.tensor import NkiTensor
@@ -59,9 +59,9 @@ class RawRecord(NamedTuple):
 
 @define(eq=False)
 class BufferUse:
-    """A storage of this program: the index of the next record at its birth, its last record."""
+    """An allocation of this program: the index of the next record at its birth, its last record."""
 
-    storage: Storage
+    allocation: Allocation
     born: int
     number: int = 0
     """Its place in the trace's list of buffers."""
@@ -116,7 +116,8 @@ class Recorder:
         """Return the use of a storage by this program, beginning it when it is new."""
         known = self._uses.get(storage.id)
         if known is None:
-            known = BufferUse(storage, len(self.records), len(self.buffers), self.loop)
+            born, number = len(self.records), len(self.buffers)
+            known = BufferUse(storage.describe(), born, number, self.loop)
             self._uses[storage.id] = known
             self.buffers.append(known)
         return known
@@ -157,6 +158,10 @@ class Recorder:
                       view.dynamic is not None)  # fmt: skip
             found.append(_make_tuple(RawAccess, layout))
         return tuple(found)
+
+    def set_role(self, storage: Storage) -> None:
+        """Take over what an argument or a result turned out to be."""
+        self.add_buffer(storage).allocation.role = storage.role
 
     @contextmanager
     def iteration(self) -> Iterator[None]:

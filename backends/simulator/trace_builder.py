@@ -29,18 +29,18 @@ def build_trace(machine: Machine, kernel: str) -> Trace:
 
 
 def _buffer(number: int, use: BufferUse) -> Buffer:
-    storage = use.storage
+    allocation = use.allocation
     return Buffer(
         id=number,
-        name=storage.name,
-        memory=storage.region.value,
-        shape=storage.shape,
-        dtype=storage.dtype.name,
-        partitions=storage.partitions,
-        bytes_per_partition=storage.bytes_per_partition,
-        line=storage.location.line,
-        address=storage.address,
-        role=storage.role,
+        name=allocation.name,
+        memory=allocation.region.value,
+        shape=allocation.shape,
+        dtype=allocation.dtype.name,
+        partitions=allocation.partitions,
+        bytes_per_partition=allocation.bytes_per_partition,
+        line=allocation.location.line,
+        address=allocation.address,
+        role=allocation.role,
     )
 
 
@@ -63,20 +63,20 @@ def _record(number: int, raw: RawRecord, uses: list[BufferUse]) -> Record:
 
 
 def _access(raw: RawAccess, uses: list[BufferUse]) -> Access:
-    storage = uses[raw.buffer].storage
+    allocation = uses[raw.buffer].allocation
     p0, p1, b0, b1, elements, run, inner, descriptors, period = _bytes(
         raw.dtype.bytes,
         raw.shape,
         raw.strides,
         raw.offset,
-        storage.bytes_per_partition // raw.dtype.bytes if storage.region.on_chip else 0,
+        allocation.bytes_per_partition // raw.dtype.bytes if allocation.region.on_chip else 0,
     )
     if raw.moving:
-        b0, b1, period = 0, storage.bytes_per_partition, 0
+        b0, b1, period = 0, allocation.bytes_per_partition, 0
     return Access(
         buffer=raw.buffer,
-        p0=p0 + storage.start_partition,
-        p1=p1 + storage.start_partition,
+        p0=p0 + allocation.start_partition,
+        p1=p1 + allocation.start_partition,
         b0=b0,
         b1=b1,
         dtype=raw.dtype.name,

@@ -30,7 +30,7 @@ def use(
         with_data=False,
         **kw,  # type: ignore[arg-type]
     )
-    return BufferUse(storage, born, last=last)
+    return BufferUse(storage.describe(), born, last=last)
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(1, 50)), max_size=12))
