@@ -33,6 +33,8 @@ class SimOptions:
     """Unordered accesses of the two programs of an LNC pair to the same HBM bytes."""
     barrier_scope: Literal["tensor", "all"] = "tensor"
     """What `core_barrier(data=...)` orders: accesses to `data` only, or all shared HBM."""
+    tensor_truth: Severity = "warn"
+    """`if tensor:`; shipped kernels test so for an argument that may be None (it is true)."""
     partition_step: Literal["fault", "allow"] = "fault"
     """On-chip views that step over partitions (`t[::2]`)."""
     ap_offset: Literal["add", "absolute"] = "add"

@@ -124,7 +124,16 @@ class NkiTensor(Views, AccessPatterns):
             help="decide with shapes and arguments, or select on the device with a mask",
         )
 
-    __bool__ = __int__ = __float__ = __index__ = _no_contents
+    __int__ = __float__ = __index__ = _no_contents
+
+    def __bool__(self) -> bool:
+        if active_options().tensor_truth == "fault":
+            self._no_contents()
+        # The machine knows tensors, so it cannot be imported above.
+        from backends.simulator.machine import current
+
+        current().warn("S108", "a tensor is always true; write `!= None` where that is meant")
+        return True
     __iter__ = None
 
     # What instructions need.

@@ -170,14 +170,23 @@ def test_view_reinterprets_bits() -> None:
         ("S215", lambda t: t.permute((0, 2, 1)).reshape((8, 24))),
         ("S216", lambda t: t[:, :, ::2].view("uint16")),
         ("S216", lambda t: t.view("bfloat16")[:, :, 1:4].view("float32")),
-        ("S108", lambda t: bool(t)),
         ("S108", lambda t: float(t)),
+        ("S108", lambda t: int(t)),
     ],
 )
 def test_views_refuse(code: str, use: Callable[[NkiTensor], object]) -> None:
     with pytest.raises(Fault) as caught:
         use(tensor(counting(8, 6, 4)))
     assert caught.value.code == code
+
+
+def test_a_tensor_is_true_with_a_warning_or_a_fault(machine: Start) -> None:
+    program = machine()
+    assert bool(tensor(counting(2, 2)))
+    assert [warning.code for warning in program.warnings.values()] == ["S108"]
+    machine(tensor_truth="fault")
+    with pytest.raises(Fault, match="S108"):
+        bool(tensor(counting(2, 2)))
 
 
 def test_partition_steps_are_an_option(machine: Start) -> None:

@@ -35,7 +35,7 @@ PROGRAMS: tuple[tuple[str, str, str, str], ...] = (
     ("S102", "tensor arithmetic", "u = nl.add(t, t)", "u = t + t"),
     ("S107", "unknown function", "nl.zeros((1, 1), nl.float32)", "nl.zeroes((1, 1), nl.float32)"),
     ("S107", "unknown instruction", "nisa.memset(t, 0.0)", "nisa.memclear(t)"),
-    ("S108", "value in a condition", "if t.shape[0]: pass", "if t: pass"),
+    ("S108", "value in a loop bound", "i = range(t.shape[0])", "i = range(t[0, 0])"),
     ("S108", "value as a number", "i = int(t.size)", "i = int(t[0, 0])"),
     ("S109", "what no document defines", "u = nl.reciprocal(t)", "u = nl.divide(t, t)"),
     ("S110", "register arithmetic", "r = nisa.register_alloc(1)", "r = nisa.register_alloc(1) + 1"),
