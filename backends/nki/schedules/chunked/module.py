@@ -16,7 +16,17 @@ from backends.nki.schedules.chunked.scan import Scan, scan_of
 from gdsl.algorithm.plan import Plan
 
 PARTITIONS = 128
-STAGES = ("constants", "gates", "load", "scores", "inverse", "carry", "states", "driver")
+STAGES = (
+    "constants",
+    "transfer",
+    "gates",
+    "load",
+    "scores",
+    "inverse",
+    "carry",
+    "states",
+    "driver",
+)
 """Files of `text/` with functions, in the order a reader meets them."""
 CONSTANTS_OF_MODULE = (
     Constant("CHUNK", Literal(128), "tokens per chunk: all partitions"),
@@ -30,7 +40,7 @@ CONSTANTS_OF_MODULE = (
     Constant(
         "MASKED_MERGES", Name("(1, 2, 4, 8, 16)"), "merges that select their blocks by a mask"
     ),
-    Constant("SLOTS", Literal(14), "steps of an inverse: two per merge"),
+    Constant("LEAF", Literal(16), "rows of a leaf that neumann doubles"),
 )
 
 
@@ -82,6 +92,7 @@ def _fills(scan: Scan, plan: Plan, where: Addresses) -> dict[str, str]:
         "key": scan.key.name,
         "value": scan.value.name,
         "groups": _groups(plan),
+        "algorithm": _algorithm(plan),
         "lanes": " * ".join(scan.mapped),
         "sizes": ", ".join(f'"{axis.name}": {axis.name}' for axis in scan.kernel.axes),
         "names": ", sizes",
@@ -129,8 +140,19 @@ def _groups(plan: Plan) -> str:
     return str(max(1, int(plan.settings["group"]) // 2))
 
 
+def _algorithm(plan: Plan) -> str:
+    """The inverse, as the argument that carries it or as a name."""
+    for exposed in plan.exposed:
+        if exposed.key == "inverse":
+            return exposed.argument
+    return f'"{plan.settings["inverse"]}"'
+
+
 def _inverse_check(argument: str) -> str:
-    return f'assert {argument} == "schur", f"{argument} must be schur, got {{{argument}}}"'
+    return (
+        f'assert {argument} == "schur" or {argument} == "neumann", '
+        f'f"{argument} must be schur or neumann, got {{{argument}}}"'
+    )
 
 
 def _functions(text: str) -> tuple[Function, ...]:
