@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import assert_never
 
 from attrs import define, evolve, field
@@ -21,7 +21,7 @@ from backends.nki.program.nodes import (
     View,
     dtype_of,
 )
-from backends.nki.program.numbers import Extent, Name, Number, product
+from backends.nki.program.numbers import NONE, Extent, Name, Number, product
 from backends.nki.refusal import refuse
 from gdsl.algorithm.schedule_keys import Value
 from gdsl.ir.dims import Dim
@@ -49,6 +49,8 @@ class Contract:
     """Arguments."""
     outputs: dict[str, Tile] = field(factory=dict)
     """Tensors that are returned, by the name of the output."""
+    optional: set[str] = field(factory=set)
+    """Tensor arguments that may be None."""
     required: list[str] = field(factory=list)
     """Arguments that must be given although the signature cannot say so."""
     exposed: Mapping[str, Value] = field(factory=dict)
@@ -69,9 +71,10 @@ class Contract:
                 optional = item.default is not None if isinstance(item, Input) else item.optional
                 if isinstance(item, State) and item.slots is not None:
                     optional = False
-                tile = Tile(
-                    name, self.sizes(item.dims), self.element(name, item.dtype), Space.ARGUMENT
-                )
+                if optional:
+                    self.optional.add(name)
+                element = self.element(name, item.dtype)
+                tile = Tile(name, self.sizes(item.dims), element, Space.ARGUMENT)
                 self.tensors[name] = tile
                 found.append(Parameter(name, tile, "None" if optional else None))
             elif name in outputs:
@@ -113,7 +116,7 @@ class Contract:
             return ELEMENTS[choices[0]]
         return dtype_of(tensor, max(choice.bytes for choice in choices))
 
-    def _allocated(self, dtype: Dtype | DtypeVar) -> Element:
+    def new_element(self, dtype: Dtype | DtypeVar) -> Element:
         """The element type of a new tensor: a dtype variable is that of its first input."""
         if isinstance(dtype, Dtype):
             return ELEMENTS[dtype]
@@ -137,7 +140,7 @@ class Contract:
     def write_sizes(self, block: Block) -> None:
         """Bind every axis to its size, taken from the tensor shapes."""
         for name in self.required:
-            block.require(compare("!=", Name(name), Name("None")), f"`{name}` is required")
+            block.require(compare("!=", Name(name), NONE), f"`{name}` is required")
         required = {i.name for i in self.kernel.inputs if i.default is None}
         # A pool without the pool is not a call anybody makes.
         required |= {s.argument for s in self.kernel.states if not s.optional or s.slots}
@@ -158,8 +161,13 @@ class Contract:
             else:
                 known[step.target] = block.let_named(step.target[0], value)
 
-    def write_checks(self, block: Block, limits: Sequence[tuple[str, int]]) -> None:
-        """Assert the limits of the target and the shape of every tensor."""
+    def write_checks(
+        self,
+        block: Block,
+        limits: Sequence[tuple[str, int]],
+        missing: Collection[str] = (),
+    ) -> None:
+        """Assert the limits of the target and the shape of every tensor that is not `missing`."""
         for axis, limit in limits:
             block.require(
                 compare("<=", Name(axis), limit),
@@ -167,7 +175,12 @@ class Contract:
             )
         for argument in self.kernel.call.arguments:
             tile = self.tensors.get(argument.name)
-            if tile is not None:
+            if tile is None:
+                continue
+            if argument.name in missing:
+                with block.when(compare("!=", Name(argument.name), NONE)) as given:
+                    given.require_shape(tile)
+            else:
                 block.require_shape(tile)
 
     def write_outputs(self, block: Block) -> None:
@@ -182,7 +195,7 @@ class Contract:
         if output.name in self.tensors:
             return self.tensors[output.name]
         sizes = self.sizes(output.dims)
-        return block.tile(output.name, sizes, self._allocated(output.dtype), Space.SHARED_HBM).tile
+        return block.tile(output.name, sizes, self.new_element(output.dtype), Space.SHARED_HBM).tile
 
     @property
     def returns(self) -> tuple[str, ...]:

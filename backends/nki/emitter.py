@@ -78,7 +78,14 @@ class NkiEmitter:
         numbers = {p.name: p.default for p in plan.kernel.kernel.params}
         peaks = [
             footprint(
-                program, shapes, {**numbers, "nl.num_programs(0)": lnc, "nl.program_id(0)": core}
+                program,
+                shapes,
+                {
+                    **numbers,
+                    "None": None,
+                    "nl.num_programs(0)": lnc,
+                    "nl.program_id(0)": core,
+                },
             )
             for core in range(lnc)
         ]

@@ -168,6 +168,11 @@ class Block:
         yield then
         self.statements.append(If(condition, tuple(then.statements)))
 
+    def decide(self, condition: Number, then: Block, otherwise: Block) -> None:
+        """Add a trace-time decision between two blocks."""
+        branches = (tuple(then.statements), tuple(otherwise.statements))
+        self.statements.append(If(condition, *branches))
+
     def extend(self, other: Block) -> None:
         """Append the statements of another block."""
         self.statements.extend(other.statements)

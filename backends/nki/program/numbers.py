@@ -72,7 +72,7 @@ class Name(Number):
 
 @frozen(str=False)
 class Query(Number):
-    """A question to the NKI language that the trace answers: `nl.program_id(0)`."""
+    """Text that the trace evaluates: `nl.program_id(0)`, `None`."""
 
     text: str
 
@@ -121,6 +121,8 @@ class Choice(Number):
 
 Numeric = Number | int | float
 
+NONE = Query("None")
+"""What a missing optional argument is."""
 ZERO = Literal(0)
 ONE = Literal(1)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from attrs import define, field, frozen
 
-from backends.nki.program.build import Block, part
-from backends.nki.program.nodes import Element, Function, Pattern, Range, Tile, View
-from backends.nki.program.numbers import ONE, ZERO, Literal, Name, Number
+from backends.nki.program.build import Block, compare, part
+from backends.nki.program.nodes import F32, Element, Function, Pattern, Range, Tile, View
+from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, Number
 from backends.nki.refusal import refuse
 from backends.nki.select.addressing import Level, Strides, row_levels, strides
 from backends.nki.select.helpers import QUEUE, load_columns, load_rows
@@ -37,11 +37,14 @@ class InputSource:
     wide: str | None
     window: RowWindow
     key_axis: str
+    default: Number | None = None
+    """What a missing tensor is filled with; None where it must be given."""
 
     @property
     def element(self) -> Element:
-        """The tensor's element type."""
-        return self.tile.element
+        """The element type of the rows in SBUF: the tensor's own, if there must be a tensor."""
+        own = self.tile.element
+        return own if self.default is None or own.of is None else F32
 
     @property
     def key_major(self) -> bool:
@@ -53,6 +56,21 @@ class InputSource:
 
     def load(self, block: Block, dst: View, layout: Layout) -> None:
         """Add the DMA that fills `dst`: [rows, wide] in ROWS, [K, rows] in KEYS."""
+        if self.default is None:
+            self._load(block, dst, layout)
+            return
+        given, missing = block.inner(), block.inner()
+        if self.tile.element == dst.tile.element:
+            self._load(given, dst, layout)
+        else:
+            # The tile has a dtype of its own, since the tensor may be missing.
+            raw = given.tile(f"{self.tile.name}_raw_sb", dst.shape, self.tile.element)
+            self._load(given, raw, layout)
+            given.do("tensor_copy", dst=dst, src=raw)
+        missing.do("memset", dst=dst, value=self.default)
+        block.decide(compare("==", Name(self.tile.name), NONE), missing, given)
+
+    def _load(self, block: Block, dst: View, layout: Layout) -> None:
         levels = tuple(
             level for level in row_levels(self.strides, self.window.axes) if level.count != ONE
         )
@@ -70,7 +88,11 @@ class InputSource:
                 raise NotImplementedError(f"`{self.tile.name}`: rows at more than two strides")
 
     def _repeat(
-        self, block: Block, dst: View, layout: Layout, across: tuple[Number, Number]
+        self,
+        block: Block,
+        dst: View,
+        layout: Layout,
+        across: tuple[Number, Number],
     ) -> None:
         """The same values for every row."""
         repeat = (ZERO, dst.shape[1] if layout is Layout.KEYS else dst.shape[0])

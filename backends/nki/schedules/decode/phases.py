@@ -26,7 +26,7 @@ from backends.nki.program.nodes import (
     Token,
     View,
 )
-from backends.nki.program.numbers import ONE, ZERO, Literal, Name, Number, smallest
+from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, Number, smallest
 from backends.nki.program.outline import used
 from backends.nki.schedules.decode.slots import Slots, accepted, load_accepted, load_slots
 from backends.nki.schedules.decode.step import Step
@@ -208,7 +208,20 @@ class Phases:
             row = Name("row")
             self.slots.transfer(block, pool, self.state, row, self.heads, store=False)
             return
-        dims = self.step.state.dims
+        state = self.step.state
+        if state.argument in self.contract.optional:
+            zeros, given = block.inner(), block.inner()
+            zeros.do("memset", dst=self.state, value=Literal(0.0), engine=GPSIMD)
+            self._fetch_states(given, pool, heads)
+            missing = compare("==", Name(state.argument), NONE)
+            if state.inplace:
+                missing = Name(f"{state.argument}_missing")
+            block.decide(missing, zeros, given)
+            return
+        self._fetch_states(block, pool, heads)
+
+    def _fetch_states(self, block: Block, pool: Tile, heads: Number) -> None:
+        V, dims = self.sizes[1], self.step.state.dims
         with block.loop("start", 0, heads, LOAD) as (body, start):
             count = body.let_named("count", smallest(LOAD, heads - start))
             source = self._in_hbm(pool, dims, Name("row") + start, count)

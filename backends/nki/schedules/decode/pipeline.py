@@ -19,6 +19,7 @@ from backends.nki.program.nodes import (
     Tile,
 )
 from backends.nki.program.numbers import (
+    NONE,
     ZERO,
     Choice,
     Literal,
@@ -63,13 +64,16 @@ def decode_program(plan: Plan, target: str) -> Program:
     main = Block(names)
     main.banner("Sizes and contract")
     contract.write_sizes(main)
-    contract.write_checks(main, ((delta.key_axis, 128), (delta.value_axis, 128)))
+    limits = ((delta.key_axis, 128), (delta.value_axis, 128))
+    contract.write_checks(main, limits, contract.optional)
+    _write_missing(main, contract)
     contract.write_outputs(main)
     axes = row_axes(state, delta)
     first, last = _rows_of_this_core(main, axes)
     window = RowWindow(axes, Name("row"), Name("rows"))
     if run.axis is not None:
-        outer: dict[str, Number] = {axes[0]: Name("entry"), run.axis: Name("token")}
+        outer: dict[str, Number] = {axis: Name("entry") for axis in axes[:1]}
+        outer[run.axis] = Name("token")
         window = RowWindow(axes[1:], Name("row"), Name("rows"), outer)
     phases = Phases(
         step=selected(step_of(plan, contract, window)),
@@ -100,6 +104,19 @@ def decode_program(plan: Plan, target: str) -> Program:
 
 
 _RESERVED = {"row", "rows", "lane", "heads", "count", "raw_psum", "new_sb"}
+
+
+def _write_missing(block: Block, contract: Contract) -> None:
+    """Create an in-place state that the caller did not bring, and remember that it is new."""
+    for state in contract.kernel.states:
+        tile = contract.tensors[state.argument]
+        if not state.inplace or state.argument not in contract.optional:
+            continue
+        missing = block.let_named(f"{tile.name}_missing", compare("==", Name(tile.name), NONE))
+        element = contract.new_element(state.dtype)
+        with block.when(missing) as create:
+            new = Tile(tile.name, tile.shape, element, Space.SHARED_HBM)
+            create.statements.append(Allocate(new))
 
 
 def _rows_of_this_core(block: Block, axes: tuple[str, ...]) -> tuple[Number, Number]:

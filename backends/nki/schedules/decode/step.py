@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from backends.nki.contract import Contract
-from backends.nki.program.numbers import Name
+from backends.nki.program.numbers import Literal, Name, Number
 from backends.nki.refusal import refuse
 from backends.nki.select.addressing import axes_of, strides
 from backends.nki.select.algebra import Algebra
@@ -15,8 +15,9 @@ from backends.nki.select.terms import Leaf, Stage, Term, children
 from backends.nki.select.translate import Translator
 from gdsl.algorithm.plan import Plan
 from gdsl.canonical.form import Delta
+from gdsl.ir.dtypes import Dtype
 from gdsl.ir.expr import Ref
-from gdsl.ir.kernel import Kernel, Let, Output, Run, State
+from gdsl.ir.kernel import Input, Kernel, Let, Output, Run, State
 from gdsl.ir.node import Symbol
 
 
@@ -112,7 +113,9 @@ def step_of(plan: Plan, contract: Contract, window: RowWindow) -> Step:
     for item in kernel.inputs:
         leaf = translator.leaf(item.symbol, item.type.axes, Stage.INPUTS, item.name)
         tile = contract.tensors[item.name]
-        sources[leaf] = InputSource(tile, strides(item.dims), leaf.wide, window, delta.key_axis)
+        sources[leaf] = InputSource(
+            tile, strides(item.dims), leaf.wide, window, delta.key_axis, _default(item)
+        )
     for param in kernel.params:
         translator.terms[param.symbol] = algebra.known(Name(param.name))
     alive = _alive(translator, run)
@@ -167,6 +170,16 @@ def step_of(plan: Plan, contract: Contract, window: RowWindow) -> Step:
         token_states=tuple(token_states),
         alive=alive,
     )
+
+
+def _default(item: Input) -> Number | None:
+    """What stands for a tensor that is left out: a number, or the size of an axis."""
+    if item.default is None:
+        return None
+    if isinstance(item.default, str):
+        return Name(item.default)
+    whole = item.dtype in (Dtype.I32, Dtype.BOOL)
+    return Literal(int(item.default) if whole else float(item.default))
 
 
 def _is(output: Output, symbol: Symbol) -> bool:
