@@ -34,18 +34,22 @@ def run(args: argparse.Namespace) -> int:
     target = arguments.target(args) if args.target else None
     settings = arguments.settings(args)
     failed = False
+    texts: dict[str, KernelFile] = {}
     for file in args.files:
         located = locate(file)
-        text = KernelFile(located.source, located.folder)
+        # Several names of one file: the text is elaborated, and warned of, once.
+        first = located.source.name not in texts
+        fresh = KernelFile(located.source, located.folder)
+        text = texts.setdefault(located.source.name, fresh)
         findings: list[Diagnostic] = []
         try:
-            findings += text.elaborated[1]
+            findings += text.elaborated[1] if first else ()
             names = [located.kernel] if located.kernel else [k.name for k in text.module.kernels]
             for name in names:
                 said, lines = check(Definition(text, name), target, settings)
                 findings += said
-                if not args.json:
-                    print(*lines, sep="\n")
+                for line in () if args.json else lines:
+                    print(line)
         except CompileError as error:
             findings += error.diagnostics
         _print(findings, args.json)
