@@ -20,6 +20,8 @@ Array32 = npt.NDArray[np.float32]
 
 _TF32_DROPPED_BITS = 13
 """fp32 has 23 mantissa bits, tf32 keeps 10."""
+_BLAS_BLOCK = 16
+"""Columns in whole blocks are computed by one BLAS routine whatever their number."""
 
 
 def to_fp32(values: Array) -> Array32:
@@ -69,10 +71,23 @@ def matmul_operand(values: Array, dtype: Dtype) -> Array32:
 def product(stationary: Array32, moving: Array32) -> Array32:
     """`stationary.T @ moving` of (K, M) and (K, N), accumulated in fp32.
 
-    The order of accumulation inside a column is not documented; here it is numpy's.
+    The order of accumulation inside a column is not documented; here it is that of numpy's BLAS. An
+    element does not depend on how many neighbours it has: column counts are padded to whole blocks,
+    because a BLAS computes thin products with other code and in another order.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        result: Array32 = np.matmul(stationary.T, moving)
+        whole: Array32 = np.matmul(_in_blocks(stationary).T, _in_blocks(moving))
+    return whole[: stationary.shape[1], : moving.shape[1]]
+
+
+def _in_blocks(values: Array32) -> Array32:
+    """`values` dense, with zero columns up to a multiple of the block."""
+    rows, columns = values.shape
+    padded = -(-columns // _BLAS_BLOCK) * _BLAS_BLOCK
+    if padded == columns and values.flags.c_contiguous:
+        return values
+    result = np.zeros((rows, padded), dtype=np.float32)
+    result[:, :columns] = values
     return result
 
 

@@ -24,9 +24,12 @@ def stage(operator: str, value: Any, operand: Any, reverse: bool) -> Array:
 
 
 def fold(operator: str, values: Array) -> Array:
-    """Reduce the last axis. `subtract` takes the later elements from the first."""
+    """Reduce the last axis. `subtract` takes the later elements from the first.
+
+    The order inside a row is numpy's for dense rows, whatever the layout and the number of rows.
+    """
     with np.errstate(all="ignore"):
-        return np.asarray(_FOLDS[operator](values))
+        return np.asarray(_FOLDS[operator](np.ascontiguousarray(values)))
 
 
 def _subtract(values: Array) -> Array:

@@ -14,6 +14,7 @@ Array = NDArray[Any]
 
 def _triple(values: Array) -> Array:
     """Count, mean, and variance times count of each row; zeros for no elements."""
+    values = np.ascontiguousarray(values)  # so that the order of a sum is that of a dense row
     count = values.shape[1]
     if count == 0:
         return np.zeros((len(values), 3), dtype=np.float32)
@@ -32,7 +33,7 @@ def bn_aggr(call: BoundCall) -> None:
     """Mean and (population) variance of everything that the triples of `data` describe."""
     data = call.f32("data")
     triples = data.reshape(len(data), -1, 3)
-    counts, means, spreads = triples[..., 0], triples[..., 1], triples[..., 2]
+    counts, means, spreads = (np.ascontiguousarray(triples[..., i]) for i in range(3))
     with np.errstate(all="ignore"):
         total = counts.sum(axis=1, dtype=np.float32)
         mean = (counts * means).sum(axis=1, dtype=np.float32) / total

@@ -150,6 +150,19 @@ def test_product_contracts_the_partitions() -> None:
     assert product(stationary, moving).tolist() == [[531.0], [642.0]]
 
 
+@given(k=st.integers(1, 128), m=st.integers(1, 40), n=st.integers(1, 600), seed=st.integers(0, 99))
+def test_an_element_of_a_product_does_not_depend_on_its_neighbours(
+    k: int, m: int, n: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    stationary = rng.standard_normal((k, m)).astype(np.float32)
+    moving = rng.standard_normal((k, n)).astype(np.float32)
+    whole = product(stationary, moving)
+    i, j = int(rng.integers(m)), int(rng.integers(n))
+    alone = product(stationary[:, i : i + 1], moving[:, j : j + 1])
+    assert alone[0, 0] == whole[i, j]
+
+
 def test_sine_beyond_pi_is_the_documented_number() -> None:
     found = sin_with_extrapolation(np.array([9.0, -9.0, 1.0, np.pi], dtype=np.float32))
     np.testing.assert_allclose(found[:3], [27.65, -27.65, np.sin(1.0)], rtol=2e-4)

@@ -70,6 +70,22 @@ class TestTensorReduce:
         assert bench.read(dst)[0, 0] == 1000
 
 
+def test_a_sum_does_not_depend_on_rows_or_layout(bench: Any) -> None:
+    data = np.random.default_rng(5).standard_normal((4, 300)).astype(np.float32)
+    sums = []
+    for tile in (
+        bench.tile(data),
+        bench.tile(data[:1]),
+        bench.tile(np.repeat(data, 2, axis=1))[:, ::2],
+        bench.tile(data.reshape(4, 3, 100).transpose(0, 2, 1)).permute((0, 2, 1)),
+    ):
+        dst = bench.empty((tile.partitions, 1))
+        axes = tuple(range(1, tile.ndim))
+        bench.run("tensor_reduce", dst, bench.op("add"), tile, axes)
+        sums.append(float(bench.read(dst)[0, 0]))
+    assert len(set(sums)) == 1
+
+
 @pytest.mark.parametrize(
     ("name", "expected"), [("add", [[5, 7]]), ("average", [[2.5, 3.5]]), ("maximum", [[4, 5]])]
 )
