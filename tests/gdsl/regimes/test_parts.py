@@ -1,8 +1,13 @@
 """Tensors are put together from their parts as the language takes them apart."""
 
+from typing import Any
+
 import numpy as np
 
 import gdsl
+from gdsl import registry
+from gdsl.ir.kernel import Let
+from gdsl.ir.traverse import inline
 from gdsl.regimes.parts import Part, assemble, elementwise_parts, input_parts
 from gdsl.runner import RunOptions
 
@@ -31,9 +36,7 @@ def test_assembling_is_the_inverse_of_unpack() -> None:
     values = {p: rng.standard_normal([SIZES[axis] for axis in p.axes]) for p in parts}
     x = assemble("x", item.dims, values, SIZES)
     assert x.shape == (2, 3 * (4 + 4 + 2 * 5))
-    from gdsl import registry
-
-    arguments = {"x": x, "w": np.ones(4), "u": np.ones(5), "Hk": 3}
+    arguments: dict[str, Any] = {"x": x, "w": np.ones(4), "u": np.ones(5), "Hk": 3}
     outputs = registry.interpreter().run(kernel, arguments, RunOptions("float64"))
     for part, name in zip(parts, ("q_out", "k_out", "v_out"), strict=True):
         np.testing.assert_array_equal(outputs[name], values[part])
@@ -41,9 +44,6 @@ def test_assembling_is_the_inverse_of_unpack() -> None:
 
 def test_a_field_is_reached_through_unpack_and_not_its_neighbours() -> None:
     kernel = gdsl.loads(TEXT).kernel
-    from gdsl.ir.kernel import Let
-    from gdsl.ir.traverse import inline
-
     lets = {s.target: s.value for s in kernel.body if isinstance(s, Let)}
     k_out = inline(kernel.outputs[1].value, lets)
     assert elementwise_parts(kernel, k_out) == (

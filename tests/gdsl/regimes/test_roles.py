@@ -28,8 +28,13 @@ RULES = {
         {"query": "a", "key": "b", "value": "c", "decay": "", "beta": ""},
     ),
 }
-ARGS = {"a": "input a: f32[B, K]", "b": "input b: f32[B, K]", "c": "input c: f32[B, V]",
-        "d": "input d: f32[B]", "e": "input e: f32[B]"}
+ARGS = {
+    "a": "input a: f32[B, K]",
+    "b": "input b: f32[B, K]",
+    "c": "input c: f32[B, V]",
+    "d": "input d: f32[B]",
+    "e": "input e: f32[B]",
+}
 
 
 def _kernel(head: str, body: list[str]) -> gdsl.Definition:
