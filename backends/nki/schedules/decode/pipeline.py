@@ -47,6 +47,7 @@ CONSTANTS = (
 )
 PACKS = {"load_vectors": "vectors", "prepare_rows": "prepared", "group_deltas": "reads"}
 """What the phases that feed others return, as one tuple each."""
+_BEFORE_GROUPS = ("load_vectors", "prepare_rows", "spread_decay")
 READS_PER_UPDATE = 2
 DELTAS_AT = 17
 """Head of the group being updated after which the next group's deltas are formed."""
@@ -213,7 +214,8 @@ class _Pipeline:
         with body.when(compare("<", later, last)) as fetch:
             with fetch.when(compare("==", next_lane + GROUP, ROWS)) as new_rows:
                 window = {"row": later, "rows": smallest(ROWS, last - later)}
-                self.calls.call(new_rows, "load_vectors", window)
+                prefix = "later_" if self._vectors() else ""
+                self.calls.call(new_rows, "load_vectors", window, prefix=prefix)
             states = {"row": later, "heads": smallest(GROUP, last - later)}
             self.calls.call(fetch, "load_states", states, result="later_state_sb")
         body.rebind(tuple(f"next_{n}" for n in self._prepared()), self._prepared())
@@ -222,6 +224,8 @@ class _Pipeline:
             self._reads(reading, next_heads, "next_raw_psum")
             with reading.when(compare("==", next_lane, 0)) as new_rows:
                 new_rows.let_named("next_rows", smallest(ROWS, last - group - GROUP))
+                for name in self._vectors():
+                    new_rows.rebind((f"next_{name}",), (f"later_{name}",))
                 self.calls.call(new_rows, "prepare_rows", ahead, prefix="next_")
                 self.calls.call(new_rows, "spread_decay", ahead, prefix="next_")
         with body.loop("start", 0, heads, STORE) as (chunk, start):
@@ -269,7 +273,18 @@ class _Pipeline:
     def _prepared(self) -> tuple[str, ...]:
         """What holds the tiles of the rows at hand."""
         spread = self.calls.functions.get("spread_decay")
-        return (self.calls.packs["prepare_rows"].name, *(spread.returns if spread else ()))
+        prepared = self.calls.packs["prepare_rows"].name
+        return (prepared, *(spread.returns if spread else ()), *self._vectors())
+
+    def _vectors(self) -> tuple[str, ...]:
+        """The vectors as they were loaded, if a phase after the preparation uses them.
+
+        They must then outlive the loading of the next tile's.
+        """
+        pack = self.calls.packs.get("load_vectors")
+        later = (f for n, f in self.calls.functions.items() if n not in _BEFORE_GROUPS)
+        needed = pack is not None and any(pack.name in f.parameters for f in later)
+        return (pack.name,) if pack is not None and needed else ()
 
     def _moving(self) -> tuple[str, ...]:
         """What belongs to one group and is taken over from the next one when its turn comes."""
