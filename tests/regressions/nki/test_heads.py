@@ -1,0 +1,170 @@
+"""Head maps, strides, odd head dimensions and many rows in emitted kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import gdsl
+from gdsl.errors import CompileError, GdslError
+
+MAP = """
+use delta_rule
+kernel heads:
+    axes B, Hk, G, Hv = ({map}), K, V
+    input q, k: f32[B, Hk, K]
+    input v: f32[B, Hv, V]
+    state S: f32[B, Hv, K, V] = s0
+    o, S = step gated_delta(q, k, v, 1, 1, S)
+    output out: f32[B, Hv, V] = o
+    output s1 = S
+"""
+
+
+def test_b15_interleaved_head_map(launch: Callable[..., Any]) -> None:
+    out = launch(
+        MAP.replace("{map}", "Hk G"),
+        q=np.ones((1, 2, 1)),
+        k=np.array([1.0, 0.0]).reshape(1, 2, 1),
+        v=np.array([10.0, 20.0, 30.0, 40.0]).reshape(1, 4, 1),
+        s0=np.zeros((1, 4, 1, 1)),
+    )["out"]
+    assert out.ravel().tolist() == [10.0, 20.0, 0.0, 0.0]
+
+
+def test_b15_the_tiled_map_is_refused_and_not_read_as_the_other() -> None:
+    """The interpreter has it; the emitter says that it has not."""
+    with pytest.raises(CompileError) as error:
+        gdsl.compile(gdsl.loads(MAP.replace("{map}", "G Hk")))
+    assert [d.code for d in error.value.diagnostics] == ["E0521"]
+
+
+@pytest.mark.parametrize("lnc", [1, 2])
+def test_b31_every_head_finds_its_rows(
+    launch: Callable[..., Any], run: Callable[..., Any], tokens_text: str, lnc: int
+) -> None:
+    """H = 3 and token > 0: an offset that forgets the head stride shows here, not with H = 1."""
+    rng = np.random.default_rng(31)
+    B, T, H, K, V = 2, 3, 3, 5, 7
+    arguments = {
+        "q": rng.standard_normal((B, T, H, K)),
+        "k": rng.standard_normal((B, T, H, K)) / 3,
+        "v": rng.standard_normal((B, T, H, V)),
+        "g": -rng.random((B, T, H)),
+        "beta": rng.random((B, T, H)),
+        "s0": rng.standard_normal((B, H, K, V)),
+        "valid_len": np.full(B, T, np.int32),
+    }
+    exact = run(tokens_text, **arguments)
+    for name, array in launch(tokens_text, lnc=lnc, **arguments).items():
+        np.testing.assert_allclose(array, exact[name], rtol=2e-5, atol=2e-5, err_msg=name)
+
+
+CHANNELS = """
+use delta_rule, norms
+kernel channels:
+    axes B, H, K, V
+    input q, k, g: f32[B, H, K]
+    input v: f32[B, H, V]
+    input beta: f32[B, H]
+    state S: f32[B, H, K, V] = s0 inplace
+    o, S = step gated_delta(l2norm[K](q), l2norm[K](k), v, exp(-softplus(g)), beta, S)
+    output out: f32[B, H, V] = o
+    output s0 = S
+"""
+
+
+@pytest.mark.parametrize("K", [60, 72, 100])
+def test_b32_odd_head_dimensions_keep_out_of_their_neighbours(
+    launch: Callable[..., Any], run: Callable[..., Any], K: int
+) -> None:
+    """Heads 0 and 2 keep their bits whatever head 1 between them holds, here its extremes.
+
+    Its numbers are finite: the deltas of a tile are spread by a contraction over its heads with a
+    0/1 matrix, in which a NaN that a live head computes reaches the others of its tile.
+    """
+    rng = np.random.default_rng(K)
+    H, V = 3, K - 7
+    arguments: dict[str, NDArray[Any]] = {
+        "q": rng.standard_normal((1, H, K)),
+        "k": rng.standard_normal((1, H, K)),
+        "g": rng.standard_normal((1, H, K)),
+        "v": rng.standard_normal((1, H, V)),
+        "beta": rng.random((1, H)),
+        "s0": rng.standard_normal((1, H, K, V)),
+    }
+    exact = run(CHANNELS, **arguments)
+    got = launch(CHANNELS, **arguments)
+    for name in ("out", "s0"):
+        np.testing.assert_allclose(got[name], exact[name], rtol=2e-5, atol=2e-5)
+    for name, extreme in {"q": 1e6, "k": -1e6, "g": -1e30, "v": 1e12, "s0": -1e12}.items():
+        arguments[name][:, 1] = extreme
+    beside = launch(CHANNELS, **arguments)
+    for name in ("out", "s0"):
+        assert beside[name][:, ::2].tobytes() == got[name][:, ::2].tobytes()
+        assert np.isfinite(beside[name][:, 1]).all()
+
+
+@pytest.mark.parametrize(("K", "V"), [(192, 64), (64, 129)])
+def test_b32_b76_a_dimension_beyond_the_partitions_is_refused_with_its_number(
+    launch: Callable[..., Any], step_text: str, K: int, V: int
+) -> None:
+    rows = {"q": (1, 1, K), "k": (1, 1, K), "v": (1, 1, V), "g": (1, 1), "beta": (1, 1)}
+    arguments = {name: np.zeros(shape) for name, shape in rows.items()}
+    with pytest.raises(GdslError, match=r"needs (K|V) <= 128, got (K = 192|V = 129)"):
+        launch(step_text, s0=np.zeros((1, 1, K, V)), **arguments)
+
+
+def test_b45_rows_of_a_packed_array_are_as_contiguous_ones(
+    launch: Callable[..., Any], step_text: str
+) -> None:
+    """q, k, v as slices of one [B, H, 2 K + V] array, whose other elements are NaN."""
+    rng = np.random.default_rng(45)
+    B, H, K, V = 2, 3, 8, 4
+    packed = np.full((B, 2 * H, 2 * K + V + 1), np.nan, np.float32)
+    packed[:, ::2, :-1] = rng.standard_normal((B, H, 2 * K + V))
+    views = {
+        "q": packed[:, ::2, :K], "k": packed[:, ::2, K : 2 * K], "v": packed[:, ::2, 2 * K : -1]
+    }  # fmt: skip
+    rest = {
+        "g": -rng.random((B, H)),
+        "beta": rng.random((B, H)),
+        "s0": rng.standard_normal((B, H, K, V)),
+    }
+    strided = launch(step_text, **views, **rest)
+    copies = {name: np.ascontiguousarray(view) for name, view in views.items()}
+    for name, array in launch(step_text, **copies, **rest).items():
+        assert np.isfinite(array).all()
+        assert array.tobytes() == strided[name].tobytes()
+
+
+@pytest.mark.parametrize("heads", [129, 256, 300])
+def test_values_that_need_no_preparation_belong_to_their_own_tile(
+    launch: Callable[..., Any], heads: int
+) -> None:
+    """Found by the sweep of B69: with beta = 1 the deltas read v as loaded, while the next tile of
+    rows is already on its way."""
+    k = np.ones((1, heads, 1))
+    v = np.arange(float(heads)).reshape(1, heads, 1)
+    text = MAP.replace("{map}", "Hk G")
+    outputs = launch(text, q=k, k=k, v=v, s0=np.full((1, heads, 1, 1), 0.5))
+    assert outputs["out"].ravel().tolist() == v.ravel().tolist()
+    assert outputs["s1"].ravel().tolist() == v.ravel().tolist()
+
+
+def test_b55_more_rows_than_a_launch_dimension_may_have_elsewhere(
+    launch: Callable[..., Any], step_text: str
+) -> None:
+    """N * HV = 2,080 rows in one launch: 65 groups of 32 heads; rows are loops here, no grid."""
+    B, H = 65, 32
+    one = np.ones((B, H, 1))
+    v = np.arange(float(B * H)).reshape(B, H, 1)
+    outputs = launch(
+        step_text, q=one, k=one, v=v, g=np.zeros((B, H)), beta=np.ones((B, H)),
+        s0=np.zeros((B, H, 1, 1)),
+    )  # fmt: skip
+    assert outputs["out"].ravel().tolist() == v.ravel().tolist()

@@ -1,0 +1,87 @@
+"""Every case that names the kernel column of the list is a test of an emitted kernel, or has a
+reason; and every kind that can occur in one decode step has such a test."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+TRIED_ON_KERNELS = """
+    B01 B02 B04 B07 B08 B09 B12 B14 B15 B21 B22 B24 B28 B30 B31 B32 B35 B37 B38 B39 B40 B41 B45 B48
+    B49 B50 B51 B53 B54 B56 B58 B62 B63 B69 B71 B73
+"""
+KERNEL_CASES = frozenset(TRIED_ON_KERNELS.split())
+"""Cases with N in their Try column."""
+
+CHUNKED = {
+    "B01": "the inverse on repeated keys",
+    "B02": "the inverse when decay is slow, with its fast-decay twin",
+    "B04": "the inverse of nearly parallel keys",
+    "B07": "tails of a chunk and what lies past them",
+    "B56": "one result whatever the chunk size",
+    "B58": "tokens beyond one segment of a launch",
+    "B63": "merging the halves of a sequence by affine maps",
+}
+"""Cases that need several tokens in one matrix: the tests of the chunked kernels hold them."""
+
+CONVOLUTION = {
+    "B37": "tap order, short sequences, width of the window",
+    "B38": "documents that leak through the window (their states: one row each, B40)",
+}
+"""Cases of the short convolution: the tests of the block kernels hold them."""
+
+REASONS = {
+    "B41": (
+        "there is no compacted list of chunks with a table of its own: a sequence is a row with "
+        "its length (test_b40), and no index of a chunk is ever looked up"
+    ),
+    "B73": (
+        "sub-steps in one token are no decode form of the emitter: refused (E0521), below; two "
+        "calls, the second without decay, compute them"
+    ),
+}
+
+DECODE_KINDS = {
+    "softplus": "B14",
+    "gate-form": "B12 B50",
+    "norm": "B48 B51",
+    "head-map": "B15",
+    "state-dtype": "B21",
+    "order": "B49 B54",
+    "dtype": "B44 B53 B69",
+    "api": "B44 B70 B76",
+    "slots": "B22 B23 B24 B27 B28",
+    "spec-decode": "B24 B30 B35",
+    "padding": "B32 B39 B71",
+    "stride": "B31 B45",
+    "index-width": "B29 B55",
+    "varlen": "B40",
+    "race": "B62",
+    "exp-mask": "B08 B09",
+}
+"""For each kind that can occur in decode, the cases that must be tests here."""
+
+
+def cases_here() -> set[str]:
+    found: set[str] = set()
+    for path in HERE.glob("test_*.py"):
+        for name in re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.M):
+            found |= {case.upper() for case in re.findall(r"_(b\d\d)(?=_|$)", name)}
+    return found
+
+
+def test_every_case_of_a_kernel_has_a_test_or_a_reason() -> None:
+    elsewhere = set(CHUNKED) | set(CONVOLUTION) | set(REASONS)
+    assert sorted(KERNEL_CASES - cases_here() - elsewhere) == []
+    assert sorted(elsewhere - KERNEL_CASES) == []
+
+
+def test_every_kind_of_decode_has_its_cases() -> None:
+    wanted = {case for cases in DECODE_KINDS.values() for case in cases.split()}
+    assert sorted(wanted - cases_here()) == []
+
+
+def test_a_reason_is_given_only_where_there_is_no_test() -> None:
+    assert sorted((set(REASONS) | set(CONVOLUTION)) & cases_here() - {"B73"}) == []
