@@ -14,7 +14,9 @@ from backends.nki.program.nodes import Program
 from backends.nki.program.numbers import evaluate
 from backends.nki.program.show import program_text
 from backends.nki.schedules.chunked import chunked_program
+from backends.nki.schedules.chunked.memory import traced_peak
 from backends.nki.schedules.decode import decode_program
+from backends.nki.schedules.window import has_window, window_program
 from gdsl.algorithm.plan import Plan
 from gdsl.emitter import EmitOptions, Footprint, NkiProgram
 from gdsl.errors import UsageError
@@ -75,6 +77,8 @@ class NkiEmitter:
             for p in program.parameters
             if p.tile is not None
         }
+        if plan.form == "chunked":
+            return _chunked_footprint(program, self.emit(plan, options).text, shapes, lnc)
         numbers = {p.name: p.default for p in plan.kernel.kernel.params}
         peaks = [
             footprint(
@@ -105,8 +109,26 @@ def _product(text: str, plan: Plan, program: Program, options: EmitOptions) -> N
     )
 
 
+def _chunked_footprint(
+    program: Program, text: str, shapes: Mapping[str, tuple[int, ...]], lnc: int
+) -> Footprint:
+    """The memory of a hand-written schedule, whose text is all there is."""
+    tensors = {
+        p.name: (shapes[p.name], "float32" if p.tile.element.bytes == 4 else "bfloat16")
+        for p in program.parameters
+        if p.tile is not None
+    }
+    peaks = [traced_peak(text, program.entry, tensors, core, lnc) for core in range(lnc)]
+    return Footprint(
+        max(peak.sbuf_bytes_per_partition for peak in peaks),
+        max(peak.psum_banks for peak in peaks),
+    )
+
+
 def _program(plan: Plan, target: str) -> Program:
     """The tile program of a plan, by its form."""
+    if has_window(plan):
+        return window_program(plan)
     return chunked_program(plan) if plan.form == "chunked" else decode_program(plan, target)
 
 

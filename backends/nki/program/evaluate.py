@@ -6,7 +6,7 @@ the last instruction that touches it. SBUF is counted in bytes per partition, PS
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import Any, assert_never
 
@@ -77,9 +77,14 @@ def footprint(
             size = parameter.tile.element.bytes
             names[parameter.name] = Traced(Space.ARGUMENT, shapes[parameter.name], size, 0)
     trace.run(program.body, names)
+    return peak_of(trace.tiles)
+
+
+def peak_of(tiles: Sequence[Traced]) -> Peak:
+    """Return the most memory that tiles occupied at once."""
     return Peak(
-        _peak(t for t in trace.tiles if t.space is Space.SBUF),
-        _peak((t for t in trace.tiles if t.space is Space.PSUM), PSUM_BANK_BYTES),
+        _peak(t for t in tiles if t.space is Space.SBUF),
+        _peak((t for t in tiles if t.space is Space.PSUM), PSUM_BANK_BYTES),
     )
 
 

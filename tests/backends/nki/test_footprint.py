@@ -18,6 +18,8 @@ from gdsl.shapes import resolve_sizes
     [
         ("gdn_tkg", {"B": 1, "Hv": 8, "K": 128, "V": 128}, 1),
         ("gdn_tkg", {"B": 9, "Hv": 32, "K": 96, "V": 64}, 2),
+        ("gdn_cte", {"B": 1, "Hk": 3, "G": 2, "T": 700, "K": 128, "V": 128}, 1),
+        ("gdn_cte", {"B": 1, "Hk": 3, "G": 1, "T": 300, "K": 64, "V": 192}, 2),
         ("gdn_tkg_grouped", {"B": 3, "Hk": 16, "G": 3, "K": 128, "V": 128}, 1),
     ],
 )

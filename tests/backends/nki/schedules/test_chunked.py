@@ -27,7 +27,7 @@ from gdsl.algorithm.evaluate_plan import evaluate
 from gdsl.algorithm.plan import Plan
 from gdsl.canonical.canonicalize import canonicalize
 from gdsl.emitter import EmitOptions
-from gdsl.errors import CompileError
+from gdsl.errors import CompileError, GdslError
 from gdsl.runner import RunOptions
 
 Array = NDArray[Any]
@@ -106,11 +106,19 @@ def test_every_shape(sizes: tuple[int, int, int, int, int, int], dtype: type, st
 
 
 @pytest.mark.parametrize("like", [3.0, 1e4])
-def test_correlated_and_identical_keys(like: float) -> None:
-    values = arguments(1, 1, 1, 256, 64, 32, np.float32, state=True, like=like)
+@pytest.mark.parametrize("algorithm", ["schur", "neumann"])
+@pytest.mark.parametrize("dtype", [np.float32, BF16], ids=["f32", "bf16"])
+def test_correlated_and_identical_keys(like: float, algorithm: str, dtype: type) -> None:
+    values = arguments(1, 1, 1, 256, 32, 32, dtype, state=True, like=like)
     values["g_log"] *= 1e-2
     values["beta"][:] = 1.0
-    judged(run(values), values)
+    judged(run({**values, "algorithm": algorithm}), values)
+
+
+def test_another_algorithm_is_refused_when_traced() -> None:
+    values = arguments(1, 1, 1, 32, 32, 32, np.float32, state=False)
+    with pytest.raises(GdslError, match="algorithm must be schur or neumann, got magic"):
+        run({**values, "algorithm": "magic"})
 
 
 def test_strong_tokens_before_weak_ones() -> None:
@@ -151,9 +159,19 @@ def test_what_is_not_emitted_is_refused_with_its_place() -> None:
     assert "valid_len" in found.message
 
 
-@pytest.mark.parametrize(("tokens", "most"), [(128, 5.6), (1024, 3.0)])
-def test_the_estimated_time_per_chunk_and_head(tokens: int, most: float) -> None:
-    values = arguments(1, 8, 1, tokens, 128, 128, BF16, state=False)
+@pytest.mark.parametrize(
+    ("heads", "tokens", "dtype", "limit"),
+    [
+        (8, 128, BF16, 42.0 / 8),
+        (8, 2048, BF16, 2.9),
+        (1, 2048, BF16, 4.3),
+        (8, 512, np.float32, 7.0),
+    ],
+)
+def test_the_estimated_time_per_chunk_and_head(
+    heads: int, tokens: int, dtype: type, limit: float
+) -> None:
+    values = arguments(1, heads, 1, tokens, 128, 128, dtype, state=False)
     result = simulate(emitted(), "gdn_cte", values, options=SimOptions(shape_only=True))
     timeline = program_order([prepare(trace) for trace in result.traces], MACHINES["trn2"])
-    assert timeline.end / 1000 / (8 * tokens / 128) <= most
+    assert timeline.end / 1000 / (heads * tokens / 128) <= limit
