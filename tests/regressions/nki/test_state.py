@@ -67,7 +67,7 @@ def test_b21_an_f32_state_decays_by_every_token(launch: Callable[..., Any], g: f
     ],
 )
 def test_b21_a_bf16_state_sticks_where_its_ulp_is_too_coarse(
-    launch: Callable[..., Any], stuck: float, call: dict[str, float]
+    launch: Callable[..., Any], stuck: float, call: dict[str, Any]
 ) -> None:
     """A fixed point of one call is one of all: the declared storage, not an fp32 copy beside it."""
     state = decoded(launch, of(stuck, BF16), **call)
@@ -77,7 +77,7 @@ def test_b21_a_bf16_state_sticks_where_its_ulp_is_too_coarse(
 
 
 def test_b49_decay_is_applied_and_the_state_is_stored(launch: Callable[..., Any]) -> None:
-    call = {"k": 1.0, "g": -1.0, "beta": 0.5}
+    call: dict[str, Any] = {"k": 1.0, "g": -1.0, "beta": 0.5}
     first = decoded(launch, of(0.0, np.float32), **call)
     assert first.item() == 0.5
     assert decoded(launch, first, **call).item() == pytest.approx(0.5919699, abs=2e-7)
