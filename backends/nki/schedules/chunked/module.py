@@ -28,6 +28,8 @@ STAGES = (
     "driver",
 )
 """Files of `text/` with functions, in the order a reader meets them."""
+PER_CHANNEL = ("gates", "scores")
+"""Those that have another version for a decay per channel, `NAME_channel`."""
 CONSTANTS_OF_MODULE = (
     Constant("CHUNK", Literal(128), "tokens per chunk: all partitions"),
     Constant("MAX_FREE", Literal(128), "most value columns of a lane"),
@@ -39,6 +41,11 @@ CONSTANTS_OF_MODULE = (
     Constant("MASKED", Literal(-30000.0), "added to what exp must turn into 0"),
     Constant(
         "MASKED_MERGES", Name("(1, 2, 4, 8, 16)"), "merges that select their blocks by a mask"
+    ),
+    Constant(
+        "LEVELS",
+        Name("(1, 2, 4, 8, 16, 32, 64)"),
+        "half widths of the blocks that pairs of tokens meet in",
     ),
     Constant("LEAF", Literal(16), "rows of a leaf that neumann doubles"),
 )
@@ -69,7 +76,8 @@ def chunked_program(plan: Plan) -> Program:
     main.statements.append(Verbatim(_text("entry", fills)))
     functions = [*where.functions(scan)]
     for name in STAGES:
-        functions += _functions(_text(name, fills))
+        chosen = f"{name}_channel" if scan.channels and name in PER_CHANNEL else name
+        functions += _functions(_text(chosen, fills))
     return Program(
         entry=scan.kernel.name,
         parameters=parameters,
@@ -104,13 +112,16 @@ def _fills(scan: Scan, plan: Plan, where: Addresses) -> dict[str, str]:
         ("key", scan.key, scan.key_axis),
         ("value", scan.value, scan.value_axis),
         ("out", scan.out, scan.value_axis),
-        ("log", scan.log, None),
+        ("log", scan.log, scan.key_axis if scan.channels else None),
         ("beta", scan.beta, None),
     ):
         fills[f"{role}_step"] = where.stride(item.dims, scan.axis)
         fills[f"{role}_at"] = f"{item.name}_offset(lane, {_TOKEN[axis is None]}, sizes)"
         if axis is not None:
             fills[f"{role}_inner"] = where.stride(item.dims, axis)
+    fills["log_token_at"] = f"{scan.log.name}_offset(lane, token, sizes)"
+    fills["channel_log"] = f", {scan.log.name}" if scan.channels else ""
+    fills["channel_arguments"] = f", {scan.log.name}, lanes, total, sizes" if scan.channels else ""
     fills["key_stride"] = where.stride(scan.state.dims, scan.key_axis)
     fills["value_stride"] = where.stride(scan.state.dims, scan.value_axis)
     fills["state_at"] = f"{scan.state.argument}_offset(lane, 0, sizes)"

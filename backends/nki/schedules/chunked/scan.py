@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from backends.nki.refusal import refuse
-from gdsl.algorithm.chunk_plan import ChunkPlan, DeltaSolve, Rows, ScalarSegments
+from gdsl.algorithm.chunk_plan import AnchoredSegments, ChunkPlan, DeltaSolve, Rows
 from gdsl.algorithm.erasure import quotient
 from gdsl.algorithm.plan import ChunkedRun, Plan
 from gdsl.canonical.build import Builder
@@ -31,6 +31,8 @@ class Scan:
     log: Input
     beta: Input
     scale: str
+    channels: bool
+    """Whether the decay is per channel."""
     state: State
     out: Output
     state_out: Output
@@ -54,8 +56,8 @@ def scan_of(plan: Plan) -> Scan:
     _check(kernel, run, chunk)
     reader = _Reader(kernel, run, Builder(tuple(axis.name for axis in kernel.axes)))
     solve, segments = chunk.solve, chunk.segments
-    if not isinstance(solve, DeltaSolve) or not isinstance(segments, ScalarSegments):
-        raise refuse("the chunked schedule needs a scalar decay and a delta read", run.span)
+    if not isinstance(solve, DeltaSolve) or segments is None:
+        raise refuse("the chunked schedule needs a decay and a delta read", run.span)
     (emit,) = chunk.emits
     query, scale = reader.scaled(emit.query, "the query")
     ratio = quotient(chunk.key, solve.read, reader.builder) if chunk.key is not None else None
@@ -84,6 +86,7 @@ def scan_of(plan: Plan) -> Scan:
         log=reader.plain(segments.log, "the log decay"),
         beta=reader.plain(ratio, "the erase factor"),
         scale=scale,
+        channels=isinstance(segments, AnchoredSegments),
         state=state,
         out=outputs["out"],
         state_out=outputs["state"],
