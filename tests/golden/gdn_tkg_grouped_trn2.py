@@ -256,7 +256,7 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V):
         op=nl.multiply,
         engine=nisa.engine.gpsimd,
     )
-    reads_T_sb = nl.ndarray((V, 2 * rows), dtype=nl.float32, buffer=nl.sbuf)
+    reads_T_sb = nl.ndarray((min(V, ROWS), 2 * rows * ((V + ROWS - 1) // ROWS)), dtype=nl.float32, buffer=nl.sbuf)
     delta_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     o_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     return (
@@ -316,7 +316,7 @@ def load_states(recurrent_state, K, heads, V, row):
     return state_sb
 
 
-def read_head(raw_psum, state_sb, prepared, head, V, lane):
+def read_head(raw_psum, state_sb, prepared, V, heads, head, lane):
     """Multiply one old state with its key and query: both reads in one pass."""
     (
         k_q_T_sb,
@@ -330,16 +330,19 @@ def read_head(raw_psum, state_sb, prepared, head, V, lane):
         delta_sb,
         o_sb,
     ) = prepared
-    # gdn_tkg.gdn:51: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    nisa.nc_matmul(
-        dst=raw_psum[:, 2 * head : 2 * head + 2],
-        stationary=state_sb[:, head * V : (head + 1) * V],
-        moving=k_q_T_sb[:, 2 * (lane + head) : 2 * (lane + head) + 2],
-        accumulate=False,
-    )
+    for value in range(0, V, ROWS):
+        width = min(ROWS, V - value)
+        column = 2 * (value // ROWS * heads + head)
+        # gdn_tkg.gdn:51: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+        nisa.nc_matmul(
+            dst=raw_psum[:width, column : column + 2],
+            stationary=state_sb[:, head * V + value : head * V + value + width],
+            moving=k_q_T_sb[:, 2 * (lane + head) : 2 * (lane + head) + 2],
+            accumulate=False,
+        )
 
 
-def group_deltas(prepared, raw_psum, lane, heads, rows, V):
+def group_deltas(prepared, raw_psum, rows, V, heads, lane):
     """Put the reads of a group back onto rows, and form what each head adds."""
     (
         k_q_T_sb,
@@ -354,19 +357,28 @@ def group_deltas(prepared, raw_psum, lane, heads, rows, V):
         o_sb,
     ) = prepared
     # gdn_tkg.gdn:51: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    nisa.tensor_copy(dst=reads_T_sb[:, 2 * lane : 2 * lane + 2 * heads], src=raw_psum, engine=nisa.engine.scalar)
     read_0_psum = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.psum)
-    nisa.nc_transpose(
-        dst=read_0_psum[: lane + heads, :],
-        data=reads_T_sb[:, : 2 * (lane + heads) : 2],
-        engine=nisa.engine.tensor,
-    )
     read_1_psum = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.psum)
-    nisa.nc_transpose(
-        dst=read_1_psum[: lane + heads, :],
-        data=reads_T_sb[:, 1 : 2 * (lane + heads) : 2],
-        engine=nisa.engine.tensor,
-    )
+    for value in range(0, V, ROWS):
+        width = min(ROWS, V - value)
+        column = 2 * (value // ROWS) * heads
+        first = 2 * (value // ROWS) * rows
+        nisa.tensor_copy(
+            dst=reads_T_sb[:width, first + 2 * lane : first + 2 * lane + 2 * heads],
+            src=raw_psum[:width, column : column + 2 * heads],
+            engine=nisa.engine.scalar,
+        )
+        # From row 0 on, so that heads come onto the partitions of their rows.
+        nisa.nc_transpose(
+            dst=read_0_psum[: lane + heads, value : value + width],
+            data=reads_T_sb[:width, first : first + 2 * (lane + heads) : 2],
+            engine=nisa.engine.tensor,
+        )
+        nisa.nc_transpose(
+            dst=read_1_psum[: lane + heads, value : value + width],
+            data=reads_T_sb[:width, first + 1 : first + 2 * (lane + heads) : 2],
+            engine=nisa.engine.tensor,
+        )
     nisa.scalar_tensor_tensor(
         dst=delta_sb[lane : lane + heads, :],
         data=read_0_psum[lane : lane + heads, :],
@@ -542,7 +554,7 @@ def gdn_tkg_grouped(q, k, v, b, a, A_log, dt_bias, z, norm_weight, recurrent_sta
     G = v.shape[1] // Hk
     V = v.shape[2]
     assert K <= 128, f"gdn_tkg_grouped needs K <= 128, got K = {K}"
-    assert V <= 128, f"gdn_tkg_grouped needs V <= 128, got V = {V}"
+    assert V <= 512, f"gdn_tkg_grouped needs V <= 512, got V = {V}"
     assert q.shape == (B, Hk, K), f"q must have shape ({B}, {Hk}, {K}), got {q.shape}"
     assert k.shape == (B, Hk, K), f"k must have shape ({B}, {Hk}, {K}), got {k.shape}"
     assert v.shape == (B, Hk * G, V), f"v must have shape ({B}, {Hk * G}, {V}), got {v.shape}"
@@ -599,11 +611,11 @@ def gdn_tkg_grouped(q, k, v, b, a, A_log, dt_bias, z, norm_weight, recurrent_sta
         if first + GROUP < last:
             next_state_sb = load_states(recurrent_state, K, min(GROUP, last - first - GROUP), V, first + GROUP)
         prepared = prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V)
-        raw_psum = nl.ndarray((V, 2 * heads), dtype=nl.float32, buffer=nl.psum)
+        raw_psum = nl.ndarray((min(V, ROWS), 2 * heads * ((V + ROWS - 1) // ROWS)), dtype=nl.float32, buffer=nl.psum)
         for head in range(heads):
-            read_head(raw_psum, state_sb, prepared, head, V, 0)
+            read_head(raw_psum, state_sb, prepared, V, heads, head, 0)
         decay_T_sb = spread_decay(identity_sb, prepared, ones_sb, rows, K)
-        read_1_psum = group_deltas(prepared, raw_psum, 0, heads, rows, V)
+        read_1_psum = group_deltas(prepared, raw_psum, rows, V, heads, 0)
 
     # ========== Groups: update one, read the next, fetch the one after ==========
     for group in range(first, last, GROUP):
@@ -641,7 +653,11 @@ def gdn_tkg_grouped(q, k, v, b, a, A_log, dt_bias, z, norm_weight, recurrent_sta
         next_prepared, next_decay_T_sb = prepared, decay_T_sb
         next_rows = rows
         if next_heads > 0:
-            next_raw_psum = nl.ndarray((V, 2 * next_heads), dtype=nl.float32, buffer=nl.psum)
+            next_raw_psum = nl.ndarray(
+                (min(V, ROWS), 2 * next_heads * ((V + ROWS - 1) // ROWS)),
+                dtype=nl.float32,
+                buffer=nl.psum,
+            )
             if next_lane == 0:
                 next_rows = min(ROWS, last - group - GROUP)
                 next_prepared = prepare_rows(vectors, norm_weight_sb, constant_sb, next_rows, K, V)
@@ -652,13 +668,13 @@ def gdn_tkg_grouped(q, k, v, b, a, A_log, dt_bias, z, norm_weight, recurrent_sta
             for head in range(start, start + count):
                 update_head(state_sb, decay_T_sb, identity_sb, prepared, new_sb, K, V, head, lane, heads)
                 for other in range(2 * head, min(2 * head + 2, next_heads)):
-                    read_head(next_raw_psum, next_state_sb, next_prepared, other, V, next_lane)
+                    read_head(next_raw_psum, next_state_sb, next_prepared, V, next_heads, other, next_lane)
                 if head == min(1, heads - 1):
                     group_outputs(prepared, read_1_psum, rows, V, lane, heads)
                 if lane + heads == rows and head == min(2, heads - 1):
                     finish_rows(out, prepared, rows, V, group - lane)
                 if next_heads > 0 and head == 17:
-                    next_read_1_psum = group_deltas(next_prepared, next_raw_psum, next_lane, next_heads, next_rows, V)
+                    next_read_1_psum = group_deltas(next_prepared, next_raw_psum, next_rows, V, next_heads, next_lane)
             store_states(recurrent_state, new_sb, group + start, K, V, count)
         if next_heads > 0:
             state_sb = next_state_sb

@@ -284,7 +284,7 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb_2, rows, K, V, N):
     )
     read_max_sb = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=read_max_sb, data=read_max_sb_2, op0=nl.maximum, operand0=write_sb)
-    reads_T_sb = nl.ndarray((V, 2 * rows), dtype=nl.float32, buffer=nl.sbuf)
+    reads_T_sb = nl.ndarray((min(V, ROWS), 2 * rows * ((V + ROWS - 1) // ROWS)), dtype=nl.float32, buffer=nl.sbuf)
     delta_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     o_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     return (
@@ -354,7 +354,7 @@ def load_states(pool, initial_slots_sb, K, heads, V, row, Hk, G):
     return state_sb
 
 
-def read_head(raw_psum, state_sb, prepared, head, V, lane):
+def read_head(raw_psum, state_sb, prepared, V, heads, head, lane):
     """Multiply one old state with its key and query: both reads in one pass."""
     (
         k_q_T_sb,
@@ -369,16 +369,19 @@ def read_head(raw_psum, state_sb, prepared, head, V, lane):
         delta_sb,
         o_sb,
     ) = prepared
-    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    nisa.nc_matmul(
-        dst=raw_psum[:, 2 * head : 2 * head + 2],
-        stationary=state_sb[:, head * V : (head + 1) * V],
-        moving=k_q_T_sb[:, 2 * (lane + head) : 2 * (lane + head) + 2],
-        accumulate=False,
-    )
+    for value in range(0, V, ROWS):
+        width = min(ROWS, V - value)
+        column = 2 * (value // ROWS * heads + head)
+        # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+        nisa.nc_matmul(
+            dst=raw_psum[:width, column : column + 2],
+            stationary=state_sb[:, head * V + value : head * V + value + width],
+            moving=k_q_T_sb[:, 2 * (lane + head) : 2 * (lane + head) + 2],
+            accumulate=False,
+        )
 
 
-def group_deltas(prepared, raw_psum, lane, heads, rows, V):
+def group_deltas(prepared, raw_psum, rows, V, heads, lane):
     """Put the reads of a group back onto rows, and form what each head adds."""
     (
         k_q_T_sb,
@@ -394,19 +397,28 @@ def group_deltas(prepared, raw_psum, lane, heads, rows, V):
         o_sb,
     ) = prepared
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    nisa.tensor_copy(dst=reads_T_sb[:, 2 * lane : 2 * lane + 2 * heads], src=raw_psum, engine=nisa.engine.scalar)
     read_0_psum = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.psum)
-    nisa.nc_transpose(
-        dst=read_0_psum[: lane + heads, :],
-        data=reads_T_sb[:, : 2 * (lane + heads) : 2],
-        engine=nisa.engine.tensor,
-    )
     read_1_psum = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.psum)
-    nisa.nc_transpose(
-        dst=read_1_psum[: lane + heads, :],
-        data=reads_T_sb[:, 1 : 2 * (lane + heads) : 2],
-        engine=nisa.engine.tensor,
-    )
+    for value in range(0, V, ROWS):
+        width = min(ROWS, V - value)
+        column = 2 * (value // ROWS) * heads
+        first = 2 * (value // ROWS) * rows
+        nisa.tensor_copy(
+            dst=reads_T_sb[:width, first + 2 * lane : first + 2 * lane + 2 * heads],
+            src=raw_psum[:width, column : column + 2 * heads],
+            engine=nisa.engine.scalar,
+        )
+        # From row 0 on, so that heads come onto the partitions of their rows.
+        nisa.nc_transpose(
+            dst=read_0_psum[: lane + heads, value : value + width],
+            data=reads_T_sb[:width, first : first + 2 * (lane + heads) : 2],
+            engine=nisa.engine.tensor,
+        )
+        nisa.nc_transpose(
+            dst=read_1_psum[: lane + heads, value : value + width],
+            data=reads_T_sb[:width, first + 1 : first + 2 * (lane + heads) : 2],
+            engine=nisa.engine.tensor,
+        )
     nisa.scalar_tensor_tensor(
         dst=delta_sb[lane : lane + heads, :],
         data=read_0_psum[lane : lane + heads, :],
@@ -618,7 +630,7 @@ def gdn_tkg_pool(q, k, v, z, b, a, A_log, dt_bias, norm_weight, read, write, has
     V = v.shape[2]
     N = pool.shape[0]
     assert K <= 128, f"gdn_tkg_pool needs K <= 128, got K = {K}"
-    assert V <= 128, f"gdn_tkg_pool needs V <= 128, got V = {V}"
+    assert V <= 512, f"gdn_tkg_pool needs V <= 512, got V = {V}"
     assert q.shape == (B, Hk, K), f"q must have shape ({B}, {Hk}, {K}), got {q.shape}"
     assert k.shape == (B, Hk, K), f"k must have shape ({B}, {Hk}, {K}), got {k.shape}"
     assert v.shape == (B, Hk * G, V), f"v must have shape ({B}, {Hk * G}, {V}), got {v.shape}"
@@ -703,11 +715,11 @@ def gdn_tkg_pool(q, k, v, z, b, a, A_log, dt_bias, norm_weight, read, write, has
                 G,
             )
         prepared = prepare_rows(vectors, norm_weight_sb, constant_sb_2, rows, K, V, N)
-        raw_psum = nl.ndarray((V, 2 * heads), dtype=nl.float32, buffer=nl.psum)
+        raw_psum = nl.ndarray((min(V, ROWS), 2 * heads * ((V + ROWS - 1) // ROWS)), dtype=nl.float32, buffer=nl.psum)
         for head in range(heads):
-            read_head(raw_psum, state_sb, prepared, head, V, 0)
+            read_head(raw_psum, state_sb, prepared, V, heads, head, 0)
         decay_T_sb = spread_decay(identity_sb, prepared, ones_sb, rows, K)
-        read_1_psum = group_deltas(prepared, raw_psum, 0, heads, rows, V)
+        read_1_psum = group_deltas(prepared, raw_psum, rows, V, heads, 0)
 
     # ========== Groups: update one, read the next, fetch the one after ==========
     for group in range(first, last, GROUP):
@@ -750,7 +762,11 @@ def gdn_tkg_pool(q, k, v, z, b, a, A_log, dt_bias, norm_weight, read, write, has
         next_prepared, next_decay_T_sb = prepared, decay_T_sb
         next_rows = rows
         if next_heads > 0:
-            next_raw_psum = nl.ndarray((V, 2 * next_heads), dtype=nl.float32, buffer=nl.psum)
+            next_raw_psum = nl.ndarray(
+                (min(V, ROWS), 2 * next_heads * ((V + ROWS - 1) // ROWS)),
+                dtype=nl.float32,
+                buffer=nl.psum,
+            )
             if next_lane == 0:
                 next_rows = min(ROWS, last - group - GROUP)
                 next_prepared = prepare_rows(vectors, norm_weight_sb, constant_sb_2, next_rows, K, V, N)
@@ -761,13 +777,13 @@ def gdn_tkg_pool(q, k, v, z, b, a, A_log, dt_bias, norm_weight, read, write, has
             for head in range(start, start + count):
                 update_head(state_sb, decay_T_sb, identity_sb, prepared, new_sb, K, V, head, lane, heads)
                 for other in range(2 * head, min(2 * head + 2, next_heads)):
-                    read_head(next_raw_psum, next_state_sb, next_prepared, other, V, next_lane)
+                    read_head(next_raw_psum, next_state_sb, next_prepared, V, next_heads, other, next_lane)
                 if head == min(1, heads - 1):
                     group_outputs(prepared, read_1_psum, rows, V, lane, heads)
                 if lane + heads == rows and head == min(2, heads - 1):
                     finish_rows(out, constant_sb, prepared, rows, V, group - lane)
                 if next_heads > 0 and head == 17:
-                    next_read_1_psum = group_deltas(next_prepared, next_raw_psum, next_lane, next_heads, next_rows, V)
+                    next_read_1_psum = group_deltas(next_prepared, next_raw_psum, next_rows, V, next_heads, next_lane)
             store_states(pool, write_slots_sb, new_sb, group + start, Hk, G, count, K, V)
         if next_heads > 0:
             state_sb = next_state_sb

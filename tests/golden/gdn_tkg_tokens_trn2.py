@@ -269,7 +269,7 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V):
         op=nl.multiply,
         engine=nisa.engine.gpsimd,
     )
-    reads_T_sb = nl.ndarray((V, 2 * rows), dtype=nl.float32, buffer=nl.sbuf)
+    reads_T_sb = nl.ndarray((min(V, ROWS), 2 * rows * ((V + ROWS - 1) // ROWS)), dtype=nl.float32, buffer=nl.sbuf)
     delta_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     o_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     return (
@@ -332,7 +332,7 @@ def load_states(recurrent_state, K, rows, V, entry, Hk, G, row):
     return state_sb
 
 
-def read_head(raw_psum, state_sb, prepared, head, lane, V):
+def read_head(raw_psum, state_sb, prepared, V, heads, head, lane):
     """Multiply one old state with its key and query: both reads in one pass."""
     (
         k_q_T_sb,
@@ -346,16 +346,19 @@ def read_head(raw_psum, state_sb, prepared, head, lane, V):
         delta_sb,
         o_sb,
     ) = prepared
-    # gdn_verify.gdn:40: o, S, states = scan[T every 1] gated_delta(
-    nisa.nc_matmul(
-        dst=raw_psum[:, 2 * head : 2 * head + 2],
-        stationary=state_sb[:, (lane + head) * V : (lane + head + 1) * V],
-        moving=k_q_T_sb[:, 2 * (lane + head) : 2 * (lane + head) + 2],
-        accumulate=False,
-    )
+    for value in range(0, V, ROWS):
+        width = min(ROWS, V - value)
+        column = 2 * (value // ROWS * heads + head)
+        # gdn_verify.gdn:40: o, S, states = scan[T every 1] gated_delta(
+        nisa.nc_matmul(
+            dst=raw_psum[:width, column : column + 2],
+            stationary=state_sb[:, (lane + head) * V + value : (lane + head) * V + value + width],
+            moving=k_q_T_sb[:, 2 * (lane + head) : 2 * (lane + head) + 2],
+            accumulate=False,
+        )
 
 
-def group_deltas(prepared, raw_psum, lane, heads, rows, V):
+def group_deltas(prepared, raw_psum, rows, V, heads, lane):
     """Put the reads of a group back onto rows, and form what each head adds."""
     (
         k_q_T_sb,
@@ -370,19 +373,28 @@ def group_deltas(prepared, raw_psum, lane, heads, rows, V):
         o_sb,
     ) = prepared
     # gdn_verify.gdn:40: o, S, states = scan[T every 1] gated_delta(
-    nisa.tensor_copy(dst=reads_T_sb[:, 2 * lane : 2 * lane + 2 * heads], src=raw_psum, engine=nisa.engine.scalar)
     read_0_psum = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.psum)
-    nisa.nc_transpose(
-        dst=read_0_psum[: lane + heads, :],
-        data=reads_T_sb[:, : 2 * (lane + heads) : 2],
-        engine=nisa.engine.tensor,
-    )
     read_1_psum = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.psum)
-    nisa.nc_transpose(
-        dst=read_1_psum[: lane + heads, :],
-        data=reads_T_sb[:, 1 : 2 * (lane + heads) : 2],
-        engine=nisa.engine.tensor,
-    )
+    for value in range(0, V, ROWS):
+        width = min(ROWS, V - value)
+        column = 2 * (value // ROWS) * heads
+        first = 2 * (value // ROWS) * rows
+        nisa.tensor_copy(
+            dst=reads_T_sb[:width, first + 2 * lane : first + 2 * lane + 2 * heads],
+            src=raw_psum[:width, column : column + 2 * heads],
+            engine=nisa.engine.scalar,
+        )
+        # From row 0 on, so that heads come onto the partitions of their rows.
+        nisa.nc_transpose(
+            dst=read_0_psum[: lane + heads, value : value + width],
+            data=reads_T_sb[:width, first : first + 2 * (lane + heads) : 2],
+            engine=nisa.engine.tensor,
+        )
+        nisa.nc_transpose(
+            dst=read_1_psum[: lane + heads, value : value + width],
+            data=reads_T_sb[:width, first + 1 : first + 2 * (lane + heads) : 2],
+            engine=nisa.engine.tensor,
+        )
     nisa.scalar_tensor_tensor(
         dst=delta_sb[lane : lane + heads, :],
         data=read_0_psum[lane : lane + heads, :],
@@ -587,7 +599,7 @@ def gdn_tkg_tokens(q, k, v, z, b, a, A_log, dt_bias, norm_weight, recurrent_stat
     G = v.shape[2] // Hk
     V = v.shape[3]
     assert K <= 128, f"gdn_tkg_tokens needs K <= 128, got K = {K}"
-    assert V <= 128, f"gdn_tkg_tokens needs V <= 128, got V = {V}"
+    assert V <= 512, f"gdn_tkg_tokens needs V <= 512, got V = {V}"
     assert q.shape == (B, T, Hk, K), f"q must have shape ({B}, {T}, {Hk}, {K}), got {q.shape}"
     assert k.shape == (B, T, Hk, K), f"k must have shape ({B}, {T}, {Hk}, {K}), got {k.shape}"
     assert v.shape == (B, T, Hk * G, V), f"v must have shape ({B}, {T}, {Hk * G}, {V}), got {v.shape}"
@@ -649,10 +661,14 @@ def gdn_tkg_tokens(q, k, v, z, b, a, A_log, dt_bias, norm_weight, recurrent_stat
                 decay_T_sb = spread_decay(identity_sb, prepared, ones_sb, rows, K)
                 for lane in range(0, rows, GROUP):
                     heads = min(GROUP, rows - lane)
-                    raw_psum = nl.ndarray((V, 2 * heads), dtype=nl.float32, buffer=nl.psum)
+                    raw_psum = nl.ndarray(
+                        (min(V, ROWS), 2 * heads * ((V + ROWS - 1) // ROWS)),
+                        dtype=nl.float32,
+                        buffer=nl.psum,
+                    )
                     for head in range(heads):
-                        read_head(raw_psum, state_sb, prepared, head, lane, V)
-                    read_1_psum = group_deltas(prepared, raw_psum, lane, heads, rows, V)
+                        read_head(raw_psum, state_sb, prepared, V, heads, head, lane)
+                    read_1_psum = group_deltas(prepared, raw_psum, rows, V, heads, lane)
                     for head in range(heads):
                         update_head(state_sb, decay_T_sb, identity_sb, prepared, K, V, lane, head, heads)
                     group_outputs(prepared, read_1_psum, rows, V, lane, heads)

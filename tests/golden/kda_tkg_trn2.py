@@ -195,7 +195,7 @@ def prepare_rows(vectors, ones_sb, lower_bound_T_sb, scale_sb, K, rows, V):
         op1=nl.multiply,
         operand1=q_sum_sb_2,
     )
-    reads_T_sb = nl.ndarray((V, 2 * rows), dtype=nl.float32, buffer=nl.sbuf)
+    reads_T_sb = nl.ndarray((min(V, ROWS), 2 * rows * ((V + ROWS - 1) // ROWS)), dtype=nl.float32, buffer=nl.sbuf)
     delta_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     o_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     return decay_T_sb, k_q_T_sb, v_k_beta_sb, k_beta_sb, q_scale_sb, q_scale_sb_2, reads_T_sb, delta_sb, o_sb
@@ -214,35 +214,47 @@ def load_states(S, K, heads, V, row):
     return state_sb
 
 
-def read_head(raw_psum, state_sb, prepared, head, V, lane):
+def read_head(raw_psum, state_sb, prepared, V, heads, head, lane):
     """Multiply one old state with its key and query: both reads in one pass."""
     decay_T_sb, k_q_T_sb, v_k_beta_sb, k_beta_sb, q_scale_sb, q_scale_sb_2, reads_T_sb, delta_sb, o_sb = prepared
-    # kda_tkg.gdn:17: o, S = step gated_delta(l2norm[K](q) * scale, l2norm[K](k), v, decay, sigmoid(beta), S)
-    nisa.nc_matmul(
-        dst=raw_psum[:, 2 * head : 2 * head + 2],
-        stationary=state_sb[:, head * V : (head + 1) * V],
-        moving=k_q_T_sb[:, 3 * (lane + head) : 3 * (lane + head) + 2],
-        accumulate=False,
-    )
+    for value in range(0, V, ROWS):
+        width = min(ROWS, V - value)
+        column = 2 * (value // ROWS * heads + head)
+        # kda_tkg.gdn:17: o, S = step gated_delta(l2norm[K](q) * scale, l2norm[K](k), v, decay, sigmoid(beta), S)
+        nisa.nc_matmul(
+            dst=raw_psum[:width, column : column + 2],
+            stationary=state_sb[:, head * V + value : head * V + value + width],
+            moving=k_q_T_sb[:, 3 * (lane + head) : 3 * (lane + head) + 2],
+            accumulate=False,
+        )
 
 
-def group_deltas(prepared, raw_psum, lane, heads, rows, V):
+def group_deltas(prepared, raw_psum, rows, V, heads, lane):
     """Put the reads of a group back onto rows, and form what each head adds."""
     decay_T_sb, k_q_T_sb, v_k_beta_sb, k_beta_sb, q_scale_sb, q_scale_sb_2, reads_T_sb, delta_sb, o_sb = prepared
     # kda_tkg.gdn:17: o, S = step gated_delta(l2norm[K](q) * scale, l2norm[K](k), v, decay, sigmoid(beta), S)
-    nisa.tensor_copy(dst=reads_T_sb[:, 2 * lane : 2 * lane + 2 * heads], src=raw_psum, engine=nisa.engine.scalar)
     read_0_psum = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.psum)
-    nisa.nc_transpose(
-        dst=read_0_psum[: lane + heads, :],
-        data=reads_T_sb[:, : 2 * (lane + heads) : 2],
-        engine=nisa.engine.tensor,
-    )
     read_1_psum = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.psum)
-    nisa.nc_transpose(
-        dst=read_1_psum[: lane + heads, :],
-        data=reads_T_sb[:, 1 : 2 * (lane + heads) : 2],
-        engine=nisa.engine.tensor,
-    )
+    for value in range(0, V, ROWS):
+        width = min(ROWS, V - value)
+        column = 2 * (value // ROWS) * heads
+        first = 2 * (value // ROWS) * rows
+        nisa.tensor_copy(
+            dst=reads_T_sb[:width, first + 2 * lane : first + 2 * lane + 2 * heads],
+            src=raw_psum[:width, column : column + 2 * heads],
+            engine=nisa.engine.scalar,
+        )
+        # From row 0 on, so that heads come onto the partitions of their rows.
+        nisa.nc_transpose(
+            dst=read_0_psum[: lane + heads, value : value + width],
+            data=reads_T_sb[:width, first : first + 2 * (lane + heads) : 2],
+            engine=nisa.engine.tensor,
+        )
+        nisa.nc_transpose(
+            dst=read_1_psum[: lane + heads, value : value + width],
+            data=reads_T_sb[:width, first + 1 : first + 2 * (lane + heads) : 2],
+            engine=nisa.engine.tensor,
+        )
     nisa.scalar_tensor_tensor(
         dst=delta_sb[lane : lane + heads, :],
         data=read_0_psum[lane : lane + heads, :],
@@ -366,7 +378,7 @@ def kda_tkg(q, k, v, g, beta, a_log, dt_bias, out, S, scale, lower_bound):
     H = q.shape[2]
     V = v.shape[2]
     assert K <= 128, f"kda_tkg needs K <= 128, got K = {K}"
-    assert V <= 128, f"kda_tkg needs V <= 128, got V = {V}"
+    assert V <= 512, f"kda_tkg needs V <= 512, got V = {V}"
     assert q.shape == (B, K, H), f"q must have shape ({B}, {K}, {H}), got {q.shape}"
     assert k.shape == (B, K, H), f"k must have shape ({B}, {K}, {H}), got {k.shape}"
     assert v.shape == (B, H, V), f"v must have shape ({B}, {H}, {V}), got {v.shape}"
@@ -426,10 +438,10 @@ def kda_tkg(q, k, v, g, beta, a_log, dt_bias, out, S, scale, lower_bound):
         if first + GROUP < last:
             next_state_sb = load_states(S, K, min(GROUP, last - first - GROUP), V, first + GROUP)
         prepared = prepare_rows(vectors, ones_sb, lower_bound_T_sb, scale_sb, K, rows, V)
-        raw_psum = nl.ndarray((V, 2 * heads), dtype=nl.float32, buffer=nl.psum)
+        raw_psum = nl.ndarray((min(V, ROWS), 2 * heads * ((V + ROWS - 1) // ROWS)), dtype=nl.float32, buffer=nl.psum)
         for head in range(heads):
-            read_head(raw_psum, state_sb, prepared, head, V, 0)
-        read_1_psum = group_deltas(prepared, raw_psum, 0, heads, rows, V)
+            read_head(raw_psum, state_sb, prepared, V, heads, head, 0)
+        read_1_psum = group_deltas(prepared, raw_psum, rows, V, heads, 0)
 
     # ========== Groups: update one, read the next, fetch the one after ==========
     for group in range(first, last, GROUP):
@@ -459,7 +471,11 @@ def kda_tkg(q, k, v, g, beta, a_log, dt_bias, out, S, scale, lower_bound):
         next_prepared = prepared
         next_rows = rows
         if next_heads > 0:
-            next_raw_psum = nl.ndarray((V, 2 * next_heads), dtype=nl.float32, buffer=nl.psum)
+            next_raw_psum = nl.ndarray(
+                (min(V, ROWS), 2 * next_heads * ((V + ROWS - 1) // ROWS)),
+                dtype=nl.float32,
+                buffer=nl.psum,
+            )
             if next_lane == 0:
                 next_rows = min(ROWS, last - group - GROUP)
                 next_prepared = prepare_rows(vectors, ones_sb, lower_bound_T_sb, scale_sb, K, next_rows, V)
@@ -469,13 +485,13 @@ def kda_tkg(q, k, v, g, beta, a_log, dt_bias, out, S, scale, lower_bound):
             for head in range(start, start + count):
                 update_head(state_sb, prepared, identity_sb, new_sb, K, V, head, lane, heads)
                 for other in range(2 * head, min(2 * head + 2, next_heads)):
-                    read_head(next_raw_psum, next_state_sb, next_prepared, other, V, next_lane)
+                    read_head(next_raw_psum, next_state_sb, next_prepared, V, next_heads, other, next_lane)
                 if head == min(1, heads - 1):
                     group_outputs(prepared, read_1_psum, rows, V, lane, heads)
                 if lane + heads == rows and head == min(2, heads - 1):
                     finish_rows(out, prepared, group - lane, V, rows)
                 if next_heads > 0 and head == 17:
-                    next_read_1_psum = group_deltas(next_prepared, next_raw_psum, next_lane, next_heads, next_rows, V)
+                    next_read_1_psum = group_deltas(next_prepared, next_raw_psum, next_rows, V, next_heads, next_lane)
             store_states(S, new_sb, group + start, K, V, count)
         if next_heads > 0:
             state_sb, read_1_psum, prepared = next_state_sb, next_read_1_psum, next_prepared

@@ -41,7 +41,7 @@ def _statement(writer: Writer, statement: Statement) -> None:
     match statement:
         case Allocate(tile=tile, origin=origin):
             writer.origin(origin)
-            writer.line(f"{tile.name} = {allocation(tile)}")
+            writer.call(f"{tile.name} = nl.ndarray", _allocation(tile))
         case Instruction(opcode=opcode, operands=operands, origin=origin):
             writer.origin(origin)
             writer.call(f"nisa.{opcode}", [f"{key}={operand(value)}" for key, value in operands])
@@ -104,10 +104,10 @@ def _range(loop: For) -> str:
     return f"{loop.stop}" if loop.start == ZERO else f"{loop.start}, {loop.stop}"
 
 
-def allocation(tile: Tile) -> str:
-    """The `nl.ndarray` call that creates a tile."""
-    shape = _tuple(tile.shape)
-    return f"nl.ndarray({shape}, dtype={tile.element.text}, buffer=nl.{tile.space.value})"
+def _allocation(tile: Tile) -> list[str]:
+    """The arguments of the `nl.ndarray` call that creates a tile."""
+    space = f"buffer=nl.{tile.space.value}"
+    return [_tuple(tile.shape), f"dtype={tile.element.text}", space]
 
 
 def _tuple(sizes: tuple[Number, ...]) -> str:

@@ -217,6 +217,20 @@ def part(view: View, *ranges: tuple[Numeric, Numeric] | None) -> View:
     return View(view.tile, tuple(shape), tuple(index))
 
 
+def interleaved(
+    view: View, rows: Numeric, first: Numeric, place: int, step: int, count: Numeric
+) -> View:
+    """Return one of `step` vectors that lie side by side from column `first` on.
+
+    `place` says which one, `count` how many of its elements; on the first `rows` partitions.
+    """
+    start, height, many = number(first), number(rows), number(count)
+    if step == 1:
+        return part(view, (0, height), (start, many))
+    columns = Range(start + place, start + step * many, number(step))
+    return View(view.tile, (height, many), (Range(number(0), height), columns))
+
+
 def every(view: View, first: Numeric, step: Numeric, count: Numeric) -> View:
     """Return columns first, first + step, ... (`count` of them) of a two-dimensional tile."""
     start, stride, many = number(first), number(step), number(count)

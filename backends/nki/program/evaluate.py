@@ -68,10 +68,9 @@ def footprint(
     program: Program, shapes: Mapping[str, tuple[int, ...]], numbers: Mapping[str, Any]
 ) -> Peak:
     """Return the peak of one core. `numbers` holds parameters and the answers to queries."""
-    trace = _Trace({function.name: function for function in program.functions})
-    names: dict[str, Any] = dict(numbers)
-    for constant in program.constants:
-        names[constant.name] = evaluate(constant.value, names)
+    module = {constant.name: evaluate(constant.value, {}) for constant in program.constants}
+    trace = _Trace({function.name: function for function in program.functions}, module)
+    names: dict[str, Any] = {**module, **numbers}
     for parameter in program.parameters:
         if parameter.tile is not None:
             size = parameter.tile.element.bytes
@@ -91,6 +90,8 @@ def peak_of(tiles: Sequence[Traced]) -> Peak:
 @define
 class _Trace:
     functions: Mapping[str, Function]
+    module: Mapping[str, int]
+    """The constants of the module, visible in every function."""
     tiles: list[Traced] = field(factory=list)
     clock: int = 0
 
@@ -140,7 +141,7 @@ class _Trace:
     def _invoke(self, call: Invoke, names: dict[str, Any]) -> None:
         function = self.functions[call.function]
         arguments = [_argument(argument, names) for argument in call.arguments]
-        inner = dict(zip(function.parameters, arguments, strict=True))
+        inner = {**self.module, **dict(zip(function.parameters, arguments, strict=True))}
         self.run(function.body, inner)
         returned = tuple(inner[name] for name in function.returns)
         if call.result is not None:

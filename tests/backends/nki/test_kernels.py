@@ -8,7 +8,7 @@ from gdsl import api
 
 SMALL = {"K": 16, "V": 8}
 CASES = {
-    "gdn_tkg": {"B": 2, "Hv": 33, **SMALL},
+    "gdn_tkg": {"B": 2, "Hv": 33, "K": 16, "V": 144},
     "gdn_tkg_grouped": {"B": 2, "Hk": 5, "G": 3, **SMALL},
     "gdn_tkg_bf16_state": {"B": 2, "Hv": 18, **SMALL},
     "gdn_tkg_vk": {"B": 2, "Hv": 5, **SMALL},

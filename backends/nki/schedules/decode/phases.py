@@ -6,12 +6,13 @@ it asks the selector for: terms of the inputs land in the block that is current 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from attrs import define, field
 
 from backends.nki.contract import Contract
-from backends.nki.program.build import Block, Names, compare, every, part, repeated
+from backends.nki.program.build import Block, Names, compare, every, interleaved, part, repeated
 from backends.nki.program.nodes import (
     F32,
     U8,
@@ -28,6 +29,7 @@ from backends.nki.program.nodes import (
 )
 from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, Number, smallest
 from backends.nki.program.outline import used
+from backends.nki.schedules.decode.calls import ROWS
 from backends.nki.schedules.decode.slots import Slots, accepted, load_accepted, load_slots
 from backends.nki.schedules.decode.step import Step
 from backends.nki.schedules.ordering import ordered
@@ -335,38 +337,63 @@ class Phases:
 
     def _read_head(self) -> None:
         V, block, count = self.sizes[1], self.blocks["read_head"], len(self.step.terms.reads)
-        shape = (V, count * self.heads)
+        shape = self.raw_shape(self.heads)
         self.raw = View(Tile("raw_psum", shape, F32, Space.PSUM), shape)
-        for i, keys in enumerate(self.moving):
-            block.do(
-                "nc_matmul",
-                dst=part(self.raw, None, (count * self.head, count)),
-                stationary=part(self.state, None, (self._place * V, V)),
-                moving=self._key_columns(keys, self.lane + self.head, 0, count),
-                accumulate=i > 0,
-            )
+        with self._value_slices(block) as (body, start, width):
+            place = count * (start // ROWS * self.heads + self.head)
+            column = body.let_named("column", place)
+            for i, keys in enumerate(self.moving):
+                body.do(
+                    "nc_matmul",
+                    dst=part(self.raw, (0, width), (column, count)),
+                    stationary=part(self.state, None, (self._place * V + start, width)),
+                    moving=self._key_columns(keys, self.lane + self.head, 0, count),
+                    accumulate=i > 0,
+                )
+
+    def raw_shape(self, heads: Number) -> tuple[Number, Number]:
+        """Shape of the reads of a group: values on partitions, 128 at a time, heads behind."""
+        V = self.sizes[1]
+        slices = (V + ROWS - 1) // ROWS
+        return smallest(V, ROWS), len(self.step.terms.reads) * heads * slices
+
+    @contextmanager
+    def _value_slices(self, block: Block) -> Iterator[tuple[Block, Number, Number]]:
+        """Go through the values as they fit on partitions."""
+        V = self.sizes[1]
+        with block.loop("value", 0, V, ROWS) as (body, start):
+            yield body, start, body.let_named("width", smallest(ROWS, V - start))
 
     def _group_deltas(self) -> list[View]:
         V, block, step = self.sizes[1], self.blocks["group_deltas"], self.step
         rows, lane, heads = self.window.count, self.lane, self.heads
         count = len(step.terms.reads)
-        reads = self.blocks["prepare_rows"].tile("reads_T_sb", (V, count * rows), F32)
-        block.do(
-            "tensor_copy",
-            dst=part(reads, None, (count * lane, count * heads)),
-            src=self.raw,
-            engine=SCALAR,
-        )
-        for i, leaf in enumerate(step.terms.read_results):
-            # Transposing from row 0 on puts the group's heads on the partitions of their rows.
-            turned = block.tile(f"{step.algebra.stem(leaf)}_psum", (rows, V), F32, Space.PSUM)
-            block.do(
-                "nc_transpose",
-                dst=part(turned, (0, lane + heads), None),
-                data=every(reads, i, count, lane + heads),
-                engine=TENSOR,
+        shape = self.raw_shape(rows)
+        reads = self.blocks["prepare_rows"].tile("reads_T_sb", shape, F32)
+        turned = [
+            block.tile(f"{step.algebra.stem(leaf)}_psum", (rows, V), F32, Space.PSUM)
+            for leaf in step.terms.read_results
+        ]
+        with self._value_slices(block) as (body, start, width):
+            values = (ZERO, width)
+            column = body.let_named("column", count * (start // ROWS) * heads)
+            first = body.let_named("first", count * (start // ROWS) * rows)
+            body.do(
+                "tensor_copy",
+                dst=part(reads, values, (first + count * lane, count * heads)),
+                src=part(self.raw, values, (column, count * heads)),
+                engine=SCALAR,
             )
-            self.selector.hold(leaf, turned)
+            body.comment("From row 0 on, so that heads come onto the partitions of their rows.")
+            for i, tile in enumerate(turned):
+                body.do(
+                    "nc_transpose",
+                    dst=part(tile, (0, lane + heads), (start, width)),
+                    data=interleaved(reads, width, first, i, count, lane + heads),
+                    engine=TENSOR,
+                )
+        for leaf, tile in zip(step.terms.read_results, turned, strict=True):
+            self.selector.hold(leaf, tile)
         self._ask("prepare_rows", reads="group_deltas")
         updates = step.terms.updates
         names = [f"delta_{step.algebra.principal(u.key)}" for u in updates]

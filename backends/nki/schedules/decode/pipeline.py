@@ -36,6 +36,7 @@ from backends.nki.schedules.decode.phases import PHASES, STORE, Phases
 from backends.nki.schedules.decode.slots import selected
 from backends.nki.schedules.decode.step import only_run, row_axes, step_of
 from backends.nki.schedules.decode.tokens import write_tokens
+from backends.nki.select.constants import PARTITIONS
 from backends.nki.select.inputs import RowWindow
 from gdsl.algorithm.plan import Plan
 
@@ -47,6 +48,8 @@ CONSTANTS = (
 )
 PACKS = {"load_vectors": "vectors", "prepare_rows": "prepared", "group_deltas": "reads"}
 """What the phases that feed others return, as one tuple each."""
+BANK = 512
+"""fp32 numbers of a PSUM bank and partition: values of one head."""
 _BEFORE_GROUPS = ("load_vectors", "prepare_rows", "spread_decay")
 READS_PER_UPDATE = 2
 DELTAS_AT = 17
@@ -65,7 +68,7 @@ def decode_program(plan: Plan, target: str) -> Program:
     main = Block(names)
     main.banner("Sizes and contract")
     contract.write_sizes(main)
-    limits = ((delta.key_axis, 128), (delta.value_axis, 128))
+    limits = ((delta.key_axis, PARTITIONS), (delta.value_axis, BANK))
     contract.write_checks(main, limits, contract.optional)
     _write_missing(main, contract)
     contract.write_outputs(main)
@@ -266,8 +269,7 @@ class _Pipeline:
 
     def _reads(self, block: Block, heads: Number, name: str) -> None:
         """Allocate the reads of a group."""
-        count = len(self.phases.step.terms.reads)
-        shape = (self.phases.sizes[1], count * heads)
+        shape = self.phases.raw_shape(heads)
         block.statements.append(Allocate(Tile(name, shape, F32, Space.PSUM)))
 
     def _prepared(self) -> tuple[str, ...]:

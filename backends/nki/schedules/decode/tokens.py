@@ -48,8 +48,7 @@ def _token(block: Block, phases: Phases, calls: Calls) -> None:
         calls.call(block, phase, {})
     with block.loop("lane", 0, Name("rows"), GROUP, exact=True) as (group, lane):
         heads = group.let_named("heads", smallest(GROUP, Name("rows") - lane))
-        count = len(phases.step.terms.reads)
-        shape = (phases.sizes[1], count * heads)
+        shape = phases.raw_shape(heads)
         group.statements.append(Allocate(Tile("raw_psum", shape, F32, Space.PSUM)))
         for phase in ("read_head", "update_head"):
             with group.loop("head", 0, heads, exact=True) as (body, _):
