@@ -1,4 +1,4 @@
-"""How much memory is alive at once: from the birth of a tensor to its last access.
+"""How much memory is alive at once: from the first access of a tensor to its last.
 
 The check runs after a program, because only then is the last access known. Unpinned tensors count
 from partition 0, as the most crowded partition does; pinned ones count where they were pinned.

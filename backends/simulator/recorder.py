@@ -59,10 +59,11 @@ class RawRecord(NamedTuple):
 
 @define(eq=False)
 class BufferUse:
-    """An allocation of this program: the index of the next record at its birth, its last record."""
+    """An allocation of this program, and the records between which it holds something."""
 
     allocation: Allocation
     born: int
+    """The record that first accesses it; the next record at its allocation until one does."""
     number: int = 0
     """Its place in the trace's list of buffers."""
     loop: tuple[int, ...] = ()
@@ -147,6 +148,8 @@ class Recorder:
         found = []
         for operand, view in operands:
             use = self._uses.get(view.storage.id) or self.add_buffer(view.storage)
+            if use.last < 0:
+                use.born = index  # a tensor that was only declared holds nothing yet
             use.last = index
             if use.loop and self.loop[: len(use.loop)] != use.loop:
                 raise Fault(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
 import pytest
 from attrs import fields_dict
 from hypothesis import given
 from hypothesis import strategies as st
 
 from backends.isa.dtypes import DTYPES
+from backends.simulator.faults import Fault
 from backends.simulator.liveness import over_capacity, peak, pinned_overlap
 from backends.simulator.location import NOWHERE
 from backends.simulator.memory import Storage
@@ -67,6 +71,28 @@ def test_pins_that_follow_one_another_may_share_bytes() -> None:
     fault = pinned_overlap([first, use(3, 9, 8, address=(0, 4))])
     assert fault is not None
     assert fault.code == "S206"
+
+
+ROTATING = """
+@nki.jit
+def kernel(x):
+    tiles = []
+    for i in range(4):
+        tiles.append(nl.ndarray((4, 8), nl.float32, nl.sbuf, address=(0, 32 * (i % 2))))
+    for i in range(4):
+        nisa.dma_copy(dst=tiles[i], src=x)
+        nisa.tensor_copy(dst=tiles[i], src=tiles[i])
+    {late}
+    return x
+"""
+
+
+def test_a_tile_declared_early_lives_from_its_first_access(run: Callable[..., object]) -> None:
+    x = np.zeros((4, 8), np.float32)
+    run(ROTATING.format(late=""), x)
+    with pytest.raises(Fault, match="still alive") as fault:
+        run(ROTATING.format(late="nisa.dma_copy(dst=x, src=tiles[0])"), x)
+    assert fault.value.code == "S206"
 
 
 def test_settings_by_name() -> None:
