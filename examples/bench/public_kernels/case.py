@@ -16,6 +16,7 @@ from backends.simulator.faults import Fault
 from backends.simulator.run import simulate
 from examples.bench.public_kernels.references import Array
 from examples.bench.public_kernels.report import OutOfTime, Row, relative_error, time_limit
+from examples.bench.public_kernels.settings import Settings
 
 BF16 = ml_dtypes.bfloat16
 F32 = np.float32
@@ -46,14 +47,20 @@ def random_state(r: Generator, *shape: int) -> Array:
     return (0.1 * r.standard_normal(shape)).astype(F32)
 
 
-def _run(case: Case, path: Path, roots: Sequence[Path], seconds: int) -> Row:
+def _run(case: Case, path: Path, roots: Sequence[Path], settings: Settings) -> Row:
     values = case.inputs(np.random.default_rng(42))
     outcome, error, note, count = "error", None, "", 0
     start = time.perf_counter()
     try:
-        with time_limit(seconds):
+        with time_limit(settings.seconds):
             result = simulate(
-                path, case.kernel, values, target=case.target, lnc=case.lnc, roots=roots
+                path,
+                case.kernel,
+                values,
+                target=case.target,
+                lnc=case.lnc,
+                roots=roots,
+                options=settings.options,
             )
         count = result.instructions
         references = [np.asarray(reference) for reference in case.expect(values)]
@@ -73,12 +80,13 @@ def _run(case: Case, path: Path, roots: Sequence[Path], seconds: int) -> Row:
     return Row(name, case.case, case.target, case.lnc, outcome, error, count, spent, note)
 
 
-def run_cases(cases: Sequence[Case], folder: Path, expression: str, seconds: int) -> list[Row]:
-    """Run every case whose file the folder holds and whose name has the word `expression`."""
+def run_cases(cases: Sequence[Case], folder: Path, settings: Settings) -> list[Row]:
+    """Run every case whose file the folder holds and whose name has all words asked for."""
     roots = [path.parent for path in folder.resolve().rglob("nkilib") if path.is_dir()]
+    words = settings.expression.split()
     rows = []
     for case in cases:
         found = sorted(folder.resolve().glob(f"**/{case.file}"))
-        if found and expression in f"{case.file} {case.kernel}":
-            rows.append(_run(case, found[0], roots, seconds))
+        if found and all(word in f"{case.file} {case.kernel}" for word in words):
+            rows.append(_run(case, found[0], roots, settings))
     return rows

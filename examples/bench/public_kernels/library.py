@@ -29,6 +29,7 @@ from backends.simulator.modules import simulated_modules
 from backends.simulator.options import SimOptions
 from backends.simulator.run import SimResult, run_kernel
 from examples.bench.public_kernels.report import OutOfTime, Row, relative_error, time_limit
+from examples.bench.public_kernels.settings import Settings
 from examples.bench.public_kernels.sweeps import expand
 from gdsl.source import Source
 
@@ -104,9 +105,9 @@ def _install(checkout: Path, target: str) -> None:
 class SimulatedDevice:
     """Stands for the tests' orchestrator: runs a kernel and compares it with its reference."""
 
-    def __init__(self, checkout: Path, seconds: int, rows: list[Row], case: str) -> None:
+    def __init__(self, checkout: Path, settings: Settings, rows: list[Row], case: str) -> None:
         self._checkout = checkout
-        self._seconds = seconds
+        self._settings = settings
         self._rows = rows
         self._case = case
 
@@ -119,8 +120,8 @@ class SimulatedDevice:
         start = time.perf_counter()
         outcome, error, note, count = "error", None, "", 0
         try:
-            with time_limit(self._seconds):
-                result = _launch(kernel_args, target, lnc)
+            with time_limit(self._settings.seconds):
+                result = _launch(kernel_args, target, lnc, self._settings.options)
             count = result.instructions
             error = _worst(kernel_args.validation_args, result)
             outcome = "ok" if error <= 1 else "differs"
@@ -149,14 +150,14 @@ class SimulatedDevice:
                 location.register(Source(file, Path(file).read_text(encoding="utf-8")))
 
 
-def _launch(kernel_args: Any, target: str, lnc: int) -> SimResult:
+def _launch(kernel_args: Any, target: str, lnc: int, options: SimOptions) -> SimResult:
     values = kernel_args.kernel_input
     if not isinstance(values, Mapping):
         raise NotImplementedError("inputs per rank: collectives are not simulated")
     function = kernel_args.kernel_func
     kernel = function if isinstance(function, Kernel) else Kernel(function, lambda *_: None)
     arguments = {name.removesuffix(_ALIAS): value for name, value in values.items()}
-    return run_kernel(kernel, arguments, find_target(target), lnc, SimOptions())
+    return run_kernel(kernel, arguments, find_target(target), lnc, options)
 
 
 def _worst(validation: Any, result: SimResult) -> float:
@@ -194,10 +195,9 @@ def _custom(golden: Mapping[str, Any], result: SimResult) -> float:
 class _Plugin:
     """The fixtures that the tests ask for."""
 
-    def __init__(self, checkout: Path, cases: int, seconds: int, rows: list[Row]) -> None:
+    def __init__(self, checkout: Path, settings: Settings, rows: list[Row]) -> None:
         self._checkout = checkout
-        self._cases = cases
-        self._seconds = seconds
+        self._settings = settings
         self._rows = rows
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -206,19 +206,19 @@ class _Plugin:
         for item in items:
             groups.setdefault(item.nodeid.partition("[")[0], []).append(item)
         for group in groups.values():
-            step = max(1, len(group) // self._cases)
-            for item in set(group) - set(group[::step][: self._cases]):
+            step = max(1, len(group) // self._settings.cases)
+            for item in set(group) - set(group[::step][: self._settings.cases]):
                 items.remove(item)
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Expand the sweeps that the tests declare."""
-        expand(metafunc, self._cases)
+        expand(metafunc, self._settings.cases)
 
     @pytest.fixture
     def test_manager(self, request: pytest.FixtureRequest) -> SimulatedDevice:
         """The tests' device."""
         case = request.node.name.partition("[")[2].removesuffix("]") or request.node.name
-        return SimulatedDevice(self._checkout, self._seconds, self._rows, case)
+        return SimulatedDevice(self._checkout, self._settings, self._rows, case)
 
     @pytest.fixture
     def collector(self) -> Any:
@@ -237,14 +237,8 @@ class _Plugin:
         return Platforms.TRN2
 
 
-def run_library(
-    checkout: Path, expression: str, *, everything: bool, cases: int, seconds: int
-) -> list[Row]:
-    """Run the tests of a checkout that match and return a row for every kernel run.
-
-    `cases` bounds how many parameter sets of a test function run; `everything` adds tests that are
-    not marked fast.
-    """
+def run_library(checkout: Path, settings: Settings) -> list[Row]:
+    """Run the tests of a checkout that match and return a row for every kernel run."""
     checkout = checkout.resolve()
     _install(checkout, "trn2")
     rows: list[Row] = []
@@ -252,14 +246,14 @@ def run_library(
                "--tb=line", "--continue-on-collection-errors", "-W", "ignore",
                "--import-mode=importlib",
                "--rootdir", str(checkout), str(checkout / "test" / "integration")]  # fmt: skip
-    if not everything:
+    if not settings.everything:
         options += ["-m", "fast"]
-    if expression:
-        options += ["-k", expression]
+    if settings.expression:
+        options += ["-k", settings.expression]
     before = Path.cwd()
     os.chdir(checkout)
     try:
-        pytest.main(options, plugins=[_Plugin(checkout, cases, seconds, rows)])
+        pytest.main(options, plugins=[_Plugin(checkout, settings, rows)])
     finally:
         os.chdir(before)
     return rows

@@ -11,6 +11,7 @@ from examples.bench.public_kernels.case import Case, run_cases
 from examples.bench.public_kernels.cases import CASES
 from examples.bench.public_kernels.references import delta_rule, softplus, unit
 from examples.bench.public_kernels.report import Row, relative_error, summary, table
+from examples.bench.public_kernels.settings import Settings
 
 KERNEL = """
 import nki
@@ -44,10 +45,10 @@ def test_outcomes(tmp_path: Path, factor: str, outcome: str) -> None:
         rtol=1e-3,
         atol=0.0,
     )
-    (row,) = run_cases((case,), tmp_path, "", 60)
+    (row,) = run_cases((case,), tmp_path, Settings())
     assert (row.kernel, row.outcome) == ("double:double", outcome)
-    assert run_cases((case,), tmp_path, "other", 60) == []
-    assert run_cases((case,), tmp_path / "repo" / "src", "", 60) == []
+    assert run_cases((case,), tmp_path, Settings("other")) == []
+    assert run_cases((case,), tmp_path / "repo" / "src", Settings()) == []
 
 
 def test_relative_error_is_a_fraction_of_what_is_allowed() -> None:
