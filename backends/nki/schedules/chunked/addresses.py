@@ -28,8 +28,8 @@ class Addresses:
 
     def functions(self, scan: Scan) -> Iterator[Function]:
         """For each tensor the function `<tensor>_offset(lane, token, sizes)`."""
-        inputs = (scan.query, scan.key, scan.value, scan.log, scan.beta)
-        tensors = {item.name: item.dims for item in inputs}
+        inputs = (scan.query, scan.key, scan.value, scan.log, scan.beta, scan.valid)
+        tensors = {item.name: item.dims for item in inputs if item is not None}
         tensors |= {scan.out.name: scan.out.dims, scan.state.argument: scan.state.dims}
         for name, dims in tensors.items():
             doc = f"Where a lane's elements begin in `{name}`, at a token."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import resources
 from string import Template
-from textwrap import dedent
+from textwrap import dedent, indent
 
 from backends.nki.contract import Contract
 from backends.nki.program.build import Block, Names
@@ -67,6 +67,12 @@ def chunked_program(plan: Plan) -> Program:
         main.statements.append(Verbatim(_text("fresh", {"state": state, "shape": shape})))
     else:
         main.statements.append(Verbatim("fresh = False"))
+    if scan.valid is not None:
+        # An optional tensor has a shape only when it is given.
+        tile = contract.tensors.pop(scan.valid.name)
+        shape = ", ".join(str(size) for size in tile.shape)
+        check = f"assert {tile.name} == None or {tile.name}.shape == ({shape},)"
+        main.statements.append(Verbatim(f'{check}, "{tile.name} must have shape ({shape},)"'))
     contract.write_checks(main, ((scan.key_axis, PARTITIONS),))
     for exposed in plan.exposed:
         if exposed.key == "inverse":
@@ -75,7 +81,8 @@ def chunked_program(plan: Plan) -> Program:
     main.banner("Chunks")
     main.statements.append(Verbatim(_text("entry", fills)))
     functions = [*where.functions(scan)]
-    for name in STAGES:
+    stages = ("alive", *STAGES) if scan.valid else STAGES
+    for name in stages:
         chosen = f"{name}_channel" if scan.channels and name in PER_CHANNEL else name
         functions += _functions(_text(chosen, fills))
     return Program(
@@ -127,11 +134,47 @@ def _fills(scan: Scan, plan: Plan, where: Addresses) -> dict[str, str]:
     fills["state_at"] = f"{scan.state.argument}_offset(lane, 0, sizes)"
     tensors = ("log", "beta", "query", "key", "value", "out")
     names = ", ".join(dict.fromkeys(fills[role] for role in tensors))
+    if scan.valid is not None:
+        names += f", {scan.valid.name}"
+        fills["valid"] = scan.valid.name
+        fills["valid_at"] = f"{scan.valid.name}_offset(lane, 0, sizes)"
+    fills |= _live_tokens(scan, fills)
     sizes = "keys, values, total, factor, groups_in_flight"
     fills["parameters"] = f"constants, {names}, states, lanes, {sizes}{fills['names']}"
     given = f"{scan.key_axis}, values, {scan.axis}, {scan.scale}, groups_in_flight"
     fills["call"] = f"constants, {names}, states, lanes, {given}{fills['names']}"
     return fills
+
+
+def _live_tokens(scan: Scan, fills: Mapping[str, str]) -> dict[str, str]:
+    """The lines that only a kernel with a length per row has, empty for others."""
+    turn = _text("turn", fills)
+    if scan.valid is None:
+        names = ("valid_argument", "keep_alive", "select_gates", "select_betas", "select_decays")
+        return dict.fromkeys((*names, "alive_entry"), "") | {"turn_loaded": indent(turn, " " * 8)}
+    found = f"alive = find_alive({scan.valid.name}, lanes, first_chunk, chunks, total, sizes)\n"
+    given = 'if group["gates"]["alive"] != None:\n'
+    selected = "alive.ap(pattern=[[columns, CHUNK], [0, 2], [1, columns]], offset=0)"
+    return {
+        "valid_argument": f", {scan.valid.name}",
+        "alive_entry": '        "alive": alive,\n',
+        "turn_loaded": indent('if gates["alive"] == None:\n' + indent(turn, "    "), " " * 8),
+        "keep_alive": indent(
+            f"{given}    q_sb, k_sb = keep_alive(group, q_sb, k_sb, v_sb, keys, values)\n", "    "
+        ),
+        "select_gates": indent(
+            f"{found}if alive != None:\n    log_and_beta = only_alive(log_and_beta, {selected})\n",
+            "    ",
+        ),
+        "select_betas": indent(
+            f"{found}if alive != None:\n    betas = only_alive(betas, alive)\n", "    "
+        ),
+        "select_decays": indent(
+            f'{given}    alive = per_slot(group["gates"]["alive"], 0, group, keys)\n'
+            "    g_sb = only_alive(g_sb, alive)\n",
+            "    ",
+        ),
+    }
 
 
 _TOKEN = {False: "token", True: "first_chunk * CHUNK"}

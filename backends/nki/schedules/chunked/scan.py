@@ -33,6 +33,8 @@ class Scan:
     scale: str
     channels: bool
     """Whether the decay is per channel."""
+    valid: Input | None
+    """The live tokens of each row."""
     state: State
     out: Output
     state_out: Output
@@ -87,6 +89,7 @@ def scan_of(plan: Plan) -> Scan:
         beta=reader.plain(ratio, "the erase factor"),
         scale=scale,
         channels=isinstance(segments, AnchoredSegments),
+        valid=next((i for i in kernel.inputs if i.symbol == run.valid_len), None),
         state=state,
         out=outputs["out"],
         state_out=outputs["state"],
@@ -96,9 +99,7 @@ def scan_of(plan: Plan) -> Scan:
 def _check(kernel: Kernel, run: Run, chunk: ChunkPlan) -> None:
     wrong = None
     state = next(s for s in kernel.states if s.symbol == run.state)
-    if run.valid_len is not None:
-        wrong = "a length per row (`valid_len`)"
-    elif run.every is not None:
+    if run.every is not None:
         wrong = "checkpoints (`every`)"
     elif state.slots is not None or state.accepted is not None or state.unless is not None:
         wrong = "a pool of states"

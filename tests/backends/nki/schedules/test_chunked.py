@@ -40,8 +40,8 @@ def planned(name: str) -> Plan:
 
 
 @cache
-def emitted() -> str:
-    return EMITTER.emit(planned("gdn_cte"), EmitOptions()).text
+def emitted(name: str = "gdn_cte") -> str:
+    return EMITTER.emit(planned(name), EmitOptions()).text
 
 
 def arguments(
@@ -151,12 +151,42 @@ def test_the_state_is_written_in_place() -> None:
     assert np.array_equal(result.mutated["recurrent_state"], result.outputs[1])
 
 
+@pytest.mark.parametrize("name", ["kda_cte", "kda_cte_bounded"])
+@pytest.mark.parametrize("lengths", [None, [140, 0]], ids=["all live", "tails of NaN"])
+@pytest.mark.parametrize("dtype", [np.float32, BF16], ids=["f32", "bf16"])
+def test_a_decay_per_channel(name: str, lengths: list[int] | None, dtype: type) -> None:
+    values = arguments(2, 1, 2, 200, 32, 32, dtype, state=True)
+    rng = np.random.default_rng(5)
+    del values["g_log"]
+    values["g"] = np.maximum(-rng.exponential(0.5, (2, 2, 200, 32)), -5.0).astype(np.float32)
+    values["g"][..., ::2] = 0.0
+    if name == "kda_cte":
+        values["g"][..., 3] = -25.8
+    if lengths is not None:
+        values["valid_len"] = np.array(lengths, np.int32)
+        for tensor in ("query", "key", "value", "g", "beta"):
+            for row, length in enumerate(lengths):
+                values[tensor][row, :, length:] = np.nan
+    plan = planned(name)
+    reference = RUNNER.run(plan.kernel.kernel, values, RunOptions("float64"))
+    copies = {n: x.copy() if isinstance(x, np.ndarray) else x for n, x in values.items()}
+    result = simulate(emitted(name), name, copies)
+    limit = 3e-6 if dtype is np.float32 else 6e-3
+    for found, output in zip(result.outputs, ("out", "recurrent_state"), strict=True):
+        live = slice(0, 1) if lengths else slice(None)
+        assert errors(found[live], reference[output][live])[0] <= limit
+    if lengths is not None:
+        assert (result.outputs[0][0, :, 140:] == 0).all()
+        assert (result.outputs[0][1] == 0).all()
+        assert np.array_equal(result.outputs[1][1], values["recurrent_state"][1])
+
+
 def test_what_is_not_emitted_is_refused_with_its_place() -> None:
     with pytest.raises(CompileError) as caught:
         EMITTER.emit(planned("gdn_cte_varlen"), EmitOptions())
     (found,) = caught.value.diagnostics
     assert found.span is not None
-    assert "valid_len" in found.message
+    assert "checkpoints" in found.message
 
 
 @pytest.mark.parametrize(
@@ -165,7 +195,7 @@ def test_what_is_not_emitted_is_refused_with_its_place() -> None:
         (8, 128, BF16, 42.0 / 8),
         (8, 2048, BF16, 2.9),
         (1, 2048, BF16, 4.3),
-        (8, 512, np.float32, 7.0),
+        (8, 2048, np.float32, 7.0),
     ],
 )
 def test_the_estimated_time_per_chunk_and_head(
