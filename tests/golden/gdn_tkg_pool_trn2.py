@@ -48,9 +48,13 @@ def load_rows(dst, src, row, period, outer, inner, step, base):
         )
 
 
-def load_vectors(a, dt_bias, q, k, b, A_log, z, v, read, write, rows, row, Hk, G, K, V):
+def load_vectors(read, write, a, dt_bias, q, k, b, A_log, z, v, rows, row, Hk, G, K, V):
     """Bring in the vectors of a tile of rows, one row per partition."""
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    read_sb = nl.ndarray((rows, 1), dtype=nl.int32, buffer=nl.sbuf)
+    load_rows(read_sb, read, row, Hk * G, 1, 0, 1, 0)
+    write_sb_2 = nl.ndarray((rows, 1), dtype=nl.int32, buffer=nl.sbuf)
+    load_rows(write_sb_2, write, row, Hk * G, 1, 0, 1, 0)
     a_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.dma_copy(
         dst=a_sb,
@@ -87,184 +91,73 @@ def load_vectors(a, dt_bias, q, k, b, A_log, z, v, read, write, rows, row, Hk, G
         dge_mode=nisa.dge_mode.hwdge,
         engine=nisa.engine.scalar,
     )
-    read_sb = nl.ndarray((rows, 1), dtype=nl.int32, buffer=nl.sbuf)
-    load_rows(read_sb, read, row, Hk * G, 1, 0, 1, 0)
-    write_sb_2 = nl.ndarray((rows, 1), dtype=nl.int32, buffer=nl.sbuf)
-    load_rows(write_sb_2, write, row, Hk * G, 1, 0, 1, 0)
-    return a_sb, dt_bias_sb, q_sb, k_sb, b_sb, A_log_sb, z_sb, v_sb, read_sb, write_sb_2
+    return read_sb, write_sb_2, a_sb, dt_bias_sb, q_sb, k_sb, b_sb, A_log_sb, z_sb, v_sb
 
 
-def prepare_rows(vectors, norm_weight_sb, constant_sb_2, rows, K, V, N):
+def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_sb_3, rows, K, V, N):
     """Everything that needs the vectors alone: keys on K partitions, norms, gates,
     and the factors of deltas and outputs. Ordered so that no engine waits for long."""
-    a_sb, dt_bias_sb, q_sb, k_sb, b_sb, A_log_sb, z_sb, v_sb, read_sb, write_sb_2 = vectors
-    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
-    a_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=a_shifted_sb, data=a_sb, op0=nl.add, operand0=dt_bias_sb)
-    a_minus_abs_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(
-        dst=a_minus_abs_sb,
-        data=a_shifted_sb,
-        op0=nl.multiply,
-        operand0=-1.0,
-        op1=nl.minimum,
-        operand1=a_shifted_sb,
-    )
-    a_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.activation(dst=a_exp_sb, op=nl.exp, data=a_minus_abs_sb)
+    read_sb, write_sb_2, a_sb, dt_bias_sb, q_sb, k_sb, b_sb, A_log_sb, z_sb, v_sb = vectors
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    q_turned_psum = nl.ndarray((K, rows), dtype=q_sb.dtype, buffer=nl.psum)
-    nisa.nc_transpose(dst=q_turned_psum, data=q_sb, engine=nisa.engine.tensor)
-    q_squared_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.activation(dst=q_squared_sb, op=nl.square, data=q_sb)
+    k_alive_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=k_alive_sb, src=constant_sb.ap(pattern=[[1, rows], [0, K]], offset=0))
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
-    a_one_plus_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=a_one_plus_exp_sb, data=a_exp_sb, op0=nl.add, operand0=1.0)
-    a_rest_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(
-        dst=a_rest_sb,
-        data=a_one_plus_exp_sb,
-        op0=nl.subtract,
-        operand0=1.0,
-        op1=nl.subtract,
-        operand1=a_exp_sb,
-        reverse1=True,
-    )
+    a_alive_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=a_alive_sb, src=constant_sb[:rows, :])
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    q_sum_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_reduce(dst=q_sum_sb, op=nl.add, data=q_squared_sb, axis=1)
-    k_turned_psum = nl.ndarray((K, rows), dtype=k_sb.dtype, buffer=nl.psum)
-    nisa.nc_transpose(dst=k_turned_psum, data=k_sb, engine=nisa.engine.tensor)
-    k_squared_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.activation(dst=k_squared_sb, op=nl.square, data=k_sb)
-    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
-    a_scaled_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=a_scaled_sb, data=a_shifted_sb, op0=nl.maximum, operand0=0.0, op1=nl.add, operand1=a_rest_sb)
-    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    q_k_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_tensor(dst=q_k_sb, data1=q_sb, data2=k_sb, op=nl.multiply)
-    k_q_T_sb = nl.ndarray((K, 2 * rows), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_copy(dst=k_q_T_sb[:, ::2], src=k_turned_psum, engine=nisa.engine.scalar)
-    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
-    nisa.tensor_scalar(dst=a_scaled_sb, data=a_scaled_sb, op0=nl.multiply, operand0=-1.0)
-    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    k_sum_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_reduce(dst=k_sum_sb, op=nl.add, data=k_squared_sb, axis=1)
-    b_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.activation(dst=b_exp_sb, op=nl.exp, data=b_sb, scale=-1.0)
-    nisa.tensor_copy(dst=k_q_T_sb[:, 1::2], src=q_turned_psum, engine=nisa.engine.scalar)
-    q_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=q_shifted_sb, data=q_sum_sb, op0=nl.add, operand0=1e-06)
-    q_sum_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_reduce(dst=q_sum_sb_2, op=nl.add, data=q_k_sb, axis=1)
-    q_rsqrt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=q_rsqrt_sb, data=q_shifted_sb, op0=nl.rsqrt, operand0=0.0, engine=nisa.engine.gpsimd)
-    k_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=k_shifted_sb, data=k_sum_sb, op0=nl.add, operand0=1e-06)
-    b_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=b_shifted_sb, data=b_exp_sb, op0=nl.add, operand0=1.0)
-    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
-    A_log_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.activation(dst=A_log_exp_sb, op=nl.exp, data=A_log_sb)
-    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    q_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(
-        dst=q_sb_2,
-        data=q_rsqrt_sb,
-        op0=nl.multiply,
-        operand0=K ** -0.5,
-        op1=nl.multiply,
-        operand1=q_sum_sb_2,
-    )
-    k_rsqrt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=k_rsqrt_sb, data=k_shifted_sb, op0=nl.rsqrt, operand0=0.0, engine=nisa.engine.gpsimd)
-    beta_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.reciprocal(dst=beta_sb, data=b_shifted_sb)
-    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
-    A_log_scaled_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=A_log_scaled_sb, data=A_log_exp_sb, op0=nl.multiply, operand0=-1.0)
-    A_log_exp_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.activation(dst=A_log_exp_sb_2, op=nl.exp, data=A_log_exp_sb, scale=a_scaled_sb)
-    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    k_beta_decay_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(
-        dst=k_beta_decay_sb,
-        data=k_rsqrt_sb,
-        op0=nl.multiply,
-        operand0=beta_sb,
-        op1=nl.multiply,
-        operand1=k_rsqrt_sb,
-    )
-    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
-    a_power_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_tensor(
-        dst=a_power_sb,
-        data1=a_one_plus_exp_sb,
-        data2=A_log_scaled_sb,
-        op=nl.power,
-        engine=nisa.engine.gpsimd,
-    )
-    # gdn_tkg_pool.gdn:19: output out: X[B, Hv, V] = rms_norm[V](o) * norm_weight * silu(z)
-    z_exp_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.activation(dst=z_exp_sb, op=nl.exp, data=z_sb, scale=-1.0)
-    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    norm_weight_z_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_tensor(
-        dst=norm_weight_z_sb,
-        data1=norm_weight_sb[:rows, :],
-        data2=z_sb,
-        op=nl.multiply,
-        engine=nisa.engine.gpsimd,
-    )
-    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
+    q_alive_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=q_alive_sb, src=constant_sb.ap(pattern=[[1, rows], [0, K]], offset=0))
+    b_alive_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=b_alive_sb, src=constant_sb[:rows, :])
+    v_alive_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=v_alive_sb, src=constant_sb.ap(pattern=[[1, rows], [0, V]], offset=0))
     decay_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=decay_sb, data=a_power_sb, op0=nl.multiply, operand0=A_log_exp_sb_2)
-    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    nisa.tensor_scalar(dst=k_beta_decay_sb, data=k_beta_decay_sb, op0=nl.multiply, operand0=decay_sb)
-    # gdn_tkg_pool.gdn:19: output out: X[B, Hv, V] = rms_norm[V](o) * norm_weight * silu(z)
-    z_shifted_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=z_shifted_sb, data=z_exp_sb, op0=nl.add, operand0=1.0)
-    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    v_k_beta_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(
-        dst=v_k_beta_sb,
-        data=v_sb,
-        op0=nl.multiply,
-        operand0=k_rsqrt_sb,
-        op1=nl.multiply,
-        operand1=beta_sb,
-    )
-    # gdn_tkg_pool.gdn:19: output out: X[B, Hv, V] = rms_norm[V](o) * norm_weight * silu(z)
-    z_sigmoid_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_tensor(
-        dst=z_sigmoid_sb,
-        data1=z_shifted_sb,
-        data2=constant_sb_2.ap(pattern=[[1, rows], [0, V]], offset=0),
-        op=nl.power,
-        engine=nisa.engine.gpsimd,
-    )
-    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    q_decay_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(
-        dst=q_decay_sb,
-        data=q_rsqrt_sb,
-        op0=nl.multiply,
-        operand0=K ** -0.5,
-        op1=nl.multiply,
-        operand1=decay_sb,
-    )
+    nisa.tensor_copy(dst=decay_sb, src=constant_sb_2[:rows, :])
+    z_alive_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=z_alive_sb, src=constant_sb.ap(pattern=[[1, rows], [0, V]], offset=0))
     read_lt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=read_lt_sb, data=read_sb, op0=nl.less, operand0=N)
-    nisa.tensor_tensor(
-        dst=norm_weight_z_sb,
-        data1=norm_weight_z_sb,
-        data2=z_sigmoid_sb,
-        op=nl.multiply,
-        engine=nisa.engine.gpsimd,
-    )
-    read_max_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    alive_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
-        dst=read_max_sb_2,
+        dst=alive_sb_2,
+        data=read_sb,
+        op0=nl.greater_equal,
+        operand0=0.0,
+        op1=nl.multiply,
+        operand1=read_lt_sb,
+    )
+    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
+    alive_sb_10 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=alive_sb_10,
+        data=read_sb,
+        op0=nl.greater_equal,
+        operand0=0.0,
+        op1=nl.multiply,
+        operand1=read_lt_sb,
+    )
+    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    alive_sb_4 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=alive_sb_4,
+        data=read_sb,
+        op0=nl.greater_equal,
+        operand0=0.0,
+        op1=nl.multiply,
+        operand1=read_lt_sb,
+    )
+    alive_sb_6 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=alive_sb_6,
+        data=read_sb,
+        op0=nl.greater_equal,
+        operand0=0.0,
+        op1=nl.multiply,
+        operand1=read_lt_sb,
+    )
+    alive_sb_12 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=alive_sb_12,
         data=read_sb,
         op0=nl.greater_equal,
         operand0=0.0,
@@ -273,6 +166,24 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb_2, rows, K, V, N):
     )
     write_lt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=write_lt_sb, data=write_sb_2, op0=nl.less, operand0=N)
+    alive_sb_8 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=alive_sb_8,
+        data=read_sb,
+        op0=nl.greater_equal,
+        operand0=0.0,
+        op1=nl.multiply,
+        operand1=read_lt_sb,
+    )
+    alive_sb_16 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=alive_sb_16,
+        data=read_sb,
+        op0=nl.greater_equal,
+        operand0=0.0,
+        op1=nl.multiply,
+        operand1=read_lt_sb,
+    )
     write_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
         dst=write_sb,
@@ -282,20 +193,264 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb_2, rows, K, V, N):
         op1=nl.multiply,
         operand1=write_lt_sb,
     )
-    read_max_sb = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=read_max_sb, data=read_max_sb_2, op0=nl.maximum, operand0=write_sb)
+    alive_sb_14 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=alive_sb_14,
+        data=read_sb,
+        op0=nl.greater_equal,
+        operand0=0.0,
+        op1=nl.multiply,
+        operand1=read_lt_sb,
+    )
+    alive_sb = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=alive_sb, data=alive_sb_2, op0=nl.maximum, operand0=write_sb)
+    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
+    alive_sb_9 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=alive_sb_9, data=alive_sb_10, op0=nl.maximum, operand0=write_sb)
+    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    alive_sb_3 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=alive_sb_3, data=alive_sb_4, op0=nl.maximum, operand0=write_sb)
+    alive_sb_5 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=alive_sb_5, data=alive_sb_6, op0=nl.maximum, operand0=write_sb)
+    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
+    nisa.tensor_copy_predicated(dst=a_alive_sb, src=a_sb, predicate=alive_sb_9)
+    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    alive_sb_11 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=alive_sb_11, data=alive_sb_12, op0=nl.maximum, operand0=write_sb)
+    alive_sb_7 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=alive_sb_7, data=alive_sb_8, op0=nl.maximum, operand0=write_sb)
+    alive_sb_15 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=alive_sb_15, data=alive_sb_16, op0=nl.maximum, operand0=write_sb)
+    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
+    a_alive_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=a_alive_shifted_sb, data=a_alive_sb, op0=nl.add, operand0=dt_bias_sb)
+    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    alive_sb_13 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=alive_sb_13, data=alive_sb_14, op0=nl.maximum, operand0=write_sb)
+    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
+    a_alive_minus_abs_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=a_alive_minus_abs_sb,
+        data=a_alive_shifted_sb,
+        op0=nl.multiply,
+        operand0=-1.0,
+        op1=nl.minimum,
+        operand1=a_alive_shifted_sb,
+    )
+    a_alive_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.activation(dst=a_alive_exp_sb, op=nl.exp, data=a_alive_minus_abs_sb)
+    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    q_sb_2 = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=q_sb_2, src=q_sb)
+    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
+    a_alive_one_plus_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=a_alive_one_plus_exp_sb, data=a_alive_exp_sb, op0=nl.add, operand0=1.0)
+    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    nisa.tensor_copy_predicated(
+        dst=q_alive_sb,
+        src=q_sb_2,
+        predicate=alive_sb_3.ap(pattern=[[1, rows], [0, K]], offset=0),
+    )
+    k_sb_2 = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=k_sb_2, src=k_sb)
+    q_alive_turned_psum = nl.ndarray((K, rows), dtype=q_alive_sb.dtype, buffer=nl.psum)
+    nisa.nc_transpose(dst=q_alive_turned_psum, data=q_alive_sb, engine=nisa.engine.tensor)
+    q_alive_squared_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.activation(dst=q_alive_squared_sb, op=nl.square, data=q_alive_sb)
+    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
+    a_alive_rest_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=a_alive_rest_sb,
+        data=a_alive_one_plus_exp_sb,
+        op0=nl.subtract,
+        operand0=1.0,
+        op1=nl.subtract,
+        operand1=a_alive_exp_sb,
+        reverse1=True,
+    )
+    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    nisa.tensor_copy_predicated(
+        dst=k_alive_sb,
+        src=k_sb_2,
+        predicate=alive_sb.ap(pattern=[[1, rows], [0, K]], offset=0),
+    )
+    nisa.tensor_copy_predicated(dst=b_alive_sb, src=b_sb, predicate=alive_sb_5)
+    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
+    a_alive_scaled_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=a_alive_scaled_sb,
+        data=a_alive_shifted_sb,
+        op0=nl.maximum,
+        operand0=0.0,
+        op1=nl.add,
+        operand1=a_alive_rest_sb,
+    )
+    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    k_alive_turned_psum = nl.ndarray((K, rows), dtype=k_alive_sb.dtype, buffer=nl.psum)
+    nisa.nc_transpose(dst=k_alive_turned_psum, data=k_alive_sb, engine=nisa.engine.tensor)
+    k_alive_squared_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.activation(dst=k_alive_squared_sb, op=nl.square, data=k_alive_sb)
+    q_alive_sum_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_reduce(dst=q_alive_sum_sb, op=nl.add, data=q_alive_squared_sb, axis=1)
+    b_alive_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.activation(dst=b_alive_exp_sb, op=nl.exp, data=b_alive_sb, scale=-1.0)
+    k_alive_q_alive_T_sb = nl.ndarray((K, 2 * rows), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=k_alive_q_alive_T_sb[:, ::2], src=k_alive_turned_psum, engine=nisa.engine.scalar)
+    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
+    nisa.tensor_scalar(dst=a_alive_scaled_sb, data=a_alive_scaled_sb, op0=nl.multiply, operand0=-1.0)
+    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    q_alive_k_alive_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_tensor(dst=q_alive_k_alive_sb, data1=q_alive_sb, data2=k_alive_sb, op=nl.multiply)
+    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
+    A_log_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.activation(dst=A_log_exp_sb, op=nl.exp, data=A_log_sb)
+    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    k_alive_sum_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_reduce(dst=k_alive_sum_sb, op=nl.add, data=k_alive_squared_sb, axis=1)
+    nisa.tensor_copy(dst=k_alive_q_alive_T_sb[:, 1::2], src=q_alive_turned_psum, engine=nisa.engine.scalar)
+    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
+    A_log_scaled_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=A_log_scaled_sb, data=A_log_exp_sb, op0=nl.multiply, operand0=-1.0)
+    A_log_exp_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.activation(dst=A_log_exp_sb_2, op=nl.exp, data=A_log_exp_sb, scale=a_alive_scaled_sb)
+    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    b_alive_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=b_alive_shifted_sb, data=b_alive_exp_sb, op0=nl.add, operand0=1.0)
+    k_alive_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=k_alive_shifted_sb, data=k_alive_sum_sb, op0=nl.add, operand0=1e-06)
+    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
+    a_alive_power_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_tensor(
+        dst=a_alive_power_sb,
+        data1=a_alive_one_plus_exp_sb,
+        data2=A_log_scaled_sb,
+        op=nl.power,
+        engine=nisa.engine.gpsimd,
+    )
+    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    z_sb_2 = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=z_sb_2, src=z_sb)
+    k_alive_rsqrt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=k_alive_rsqrt_sb,
+        data=k_alive_shifted_sb,
+        op0=nl.rsqrt,
+        operand0=0.0,
+        engine=nisa.engine.gpsimd,
+    )
+    beta_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.reciprocal(dst=beta_sb, data=b_alive_shifted_sb)
+    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
+    decay_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=decay_sb_2, data=a_alive_power_sb, op0=nl.multiply, operand0=A_log_exp_sb_2)
+    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    nisa.tensor_copy_predicated(
+        dst=z_alive_sb,
+        src=z_sb_2,
+        predicate=alive_sb_15.ap(pattern=[[1, rows], [0, V]], offset=0),
+    )
+    v_sb_2 = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=v_sb_2, src=v_sb)
+    # gdn_tkg_pool.gdn:19: output out: X[B, Hv, V] = rms_norm[V](o) * norm_weight * silu(z)
+    z_alive_exp_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.activation(dst=z_alive_exp_sb, op=nl.exp, data=z_alive_sb, scale=-1.0)
+    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    norm_weight_z_alive_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_tensor(
+        dst=norm_weight_z_alive_sb,
+        data1=norm_weight_sb[:rows, :],
+        data2=z_alive_sb,
+        op=nl.multiply,
+        engine=nisa.engine.gpsimd,
+    )
+    k_alive_beta_decay_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=k_alive_beta_decay_sb,
+        data=k_alive_rsqrt_sb,
+        op0=nl.multiply,
+        operand0=beta_sb,
+        op1=nl.multiply,
+        operand1=k_alive_rsqrt_sb,
+    )
+    nisa.tensor_copy_predicated(dst=decay_sb, src=decay_sb_2, predicate=alive_sb_7)
+    nisa.tensor_copy_predicated(
+        dst=v_alive_sb,
+        src=v_sb_2,
+        predicate=alive_sb_11.ap(pattern=[[1, rows], [0, V]], offset=0),
+    )
+    nisa.tensor_scalar(dst=k_alive_beta_decay_sb, data=k_alive_beta_decay_sb, op0=nl.multiply, operand0=decay_sb)
+    # gdn_tkg_pool.gdn:19: output out: X[B, Hv, V] = rms_norm[V](o) * norm_weight * silu(z)
+    z_alive_shifted_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=z_alive_shifted_sb, data=z_alive_exp_sb, op0=nl.add, operand0=1.0)
+    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    v_alive_k_alive_beta_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=v_alive_k_alive_beta_sb,
+        data=v_alive_sb,
+        op0=nl.multiply,
+        operand0=k_alive_rsqrt_sb,
+        op1=nl.multiply,
+        operand1=beta_sb,
+    )
+    # gdn_tkg_pool.gdn:19: output out: X[B, Hv, V] = rms_norm[V](o) * norm_weight * silu(z)
+    z_alive_sigmoid_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_tensor(
+        dst=z_alive_sigmoid_sb,
+        data1=z_alive_shifted_sb,
+        data2=constant_sb_3.ap(pattern=[[1, rows], [0, V]], offset=0),
+        op=nl.power,
+        engine=nisa.engine.gpsimd,
+    )
+    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    q_alive_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=q_alive_shifted_sb, data=q_alive_sum_sb, op0=nl.add, operand0=1e-06)
+    q_alive_sum_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_reduce(dst=q_alive_sum_sb_2, op=nl.add, data=q_alive_k_alive_sb, axis=1)
+    q_alive_rsqrt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=q_alive_rsqrt_sb,
+        data=q_alive_shifted_sb,
+        op0=nl.rsqrt,
+        operand0=0.0,
+        engine=nisa.engine.gpsimd,
+    )
+    nisa.tensor_tensor(
+        dst=norm_weight_z_alive_sb,
+        data1=norm_weight_z_alive_sb,
+        data2=z_alive_sigmoid_sb,
+        op=nl.multiply,
+        engine=nisa.engine.gpsimd,
+    )
+    q_alive_decay_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=q_alive_decay_sb,
+        data=q_alive_rsqrt_sb,
+        op0=nl.multiply,
+        operand0=K ** -0.5,
+        op1=nl.multiply,
+        operand1=decay_sb,
+    )
+    q_alive_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=q_alive_sb_2,
+        data=q_alive_rsqrt_sb,
+        op0=nl.multiply,
+        operand0=K ** -0.5,
+        op1=nl.multiply,
+        operand1=q_alive_sum_sb_2,
+    )
     reads_T_sb = nl.ndarray((min(V, ROWS), 2 * rows * ((V + ROWS - 1) // ROWS)), dtype=nl.float32, buffer=nl.sbuf)
     delta_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     o_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     return (
-        k_q_T_sb,
-        q_sb_2,
-        k_beta_decay_sb,
-        norm_weight_z_sb,
         decay_sb,
-        v_k_beta_sb,
-        q_decay_sb,
-        read_max_sb,
+        alive_sb_13,
+        k_alive_q_alive_T_sb,
+        norm_weight_z_alive_sb,
+        k_alive_beta_decay_sb,
+        v_alive_k_alive_beta_sb,
+        q_alive_decay_sb,
+        q_alive_sb_2,
         reads_T_sb,
         delta_sb,
         o_sb,
@@ -305,14 +460,14 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb_2, rows, K, V, N):
 def spread_decay(identity_sb, prepared, ones_sb, rows, K):
     """Repeat the decay of each row on all K partitions."""
     (
-        k_q_T_sb,
-        q_sb_2,
-        k_beta_decay_sb,
-        norm_weight_z_sb,
         decay_sb,
-        v_k_beta_sb,
-        q_decay_sb,
-        read_max_sb,
+        alive_sb_13,
+        k_alive_q_alive_T_sb,
+        norm_weight_z_alive_sb,
+        k_alive_beta_decay_sb,
+        v_alive_k_alive_beta_sb,
+        q_alive_decay_sb,
+        q_alive_sb_2,
         reads_T_sb,
         delta_sb,
         o_sb,
@@ -357,14 +512,14 @@ def load_states(pool, initial_slots_sb, K, heads, V, row, Hk, G):
 def read_head(raw_psum, state_sb, prepared, V, heads, head, lane):
     """Multiply one old state with its key and query: both reads in one pass."""
     (
-        k_q_T_sb,
-        q_sb_2,
-        k_beta_decay_sb,
-        norm_weight_z_sb,
         decay_sb,
-        v_k_beta_sb,
-        q_decay_sb,
-        read_max_sb,
+        alive_sb_13,
+        k_alive_q_alive_T_sb,
+        norm_weight_z_alive_sb,
+        k_alive_beta_decay_sb,
+        v_alive_k_alive_beta_sb,
+        q_alive_decay_sb,
+        q_alive_sb_2,
         reads_T_sb,
         delta_sb,
         o_sb,
@@ -376,7 +531,7 @@ def read_head(raw_psum, state_sb, prepared, V, heads, head, lane):
         nisa.nc_matmul(
             dst=raw_psum[:width, column : column + 2],
             stationary=state_sb[:, head * V + value : head * V + value + width],
-            moving=k_q_T_sb[:, 2 * (lane + head) : 2 * (lane + head) + 2],
+            moving=k_alive_q_alive_T_sb[:, 2 * (lane + head) : 2 * (lane + head) + 2],
             accumulate=False,
         )
 
@@ -384,14 +539,14 @@ def read_head(raw_psum, state_sb, prepared, V, heads, head, lane):
 def group_deltas(prepared, raw_psum, rows, V, heads, lane):
     """Put the reads of a group back onto rows, and form what each head adds."""
     (
-        k_q_T_sb,
-        q_sb_2,
-        k_beta_decay_sb,
-        norm_weight_z_sb,
         decay_sb,
-        v_k_beta_sb,
-        q_decay_sb,
-        read_max_sb,
+        alive_sb_13,
+        k_alive_q_alive_T_sb,
+        norm_weight_z_alive_sb,
+        k_alive_beta_decay_sb,
+        v_alive_k_alive_beta_sb,
+        q_alive_decay_sb,
+        q_alive_sb_2,
         reads_T_sb,
         delta_sb,
         o_sb,
@@ -423,9 +578,9 @@ def group_deltas(prepared, raw_psum, rows, V, heads, lane):
         dst=delta_sb[lane : lane + heads, :],
         data=read_0_psum[lane : lane + heads, :],
         op0=nl.multiply,
-        operand0=k_beta_decay_sb[lane : lane + heads, :],
+        operand0=k_alive_beta_decay_sb[lane : lane + heads, :],
         op1=nl.subtract,
-        operand1=v_k_beta_sb[lane : lane + heads, :],
+        operand1=v_alive_k_alive_beta_sb[lane : lane + heads, :],
         reverse1=True,
     )
     return read_1_psum
@@ -434,14 +589,14 @@ def group_deltas(prepared, raw_psum, rows, V, heads, lane):
 def update_head(state_sb, decay_T_sb, identity_sb, prepared, new_sb, K, V, head, lane, heads):
     """Decay one state and add key (x) delta."""
     (
-        k_q_T_sb,
-        q_sb_2,
-        k_beta_decay_sb,
-        norm_weight_z_sb,
         decay_sb,
-        v_k_beta_sb,
-        q_decay_sb,
-        read_max_sb,
+        alive_sb_13,
+        k_alive_q_alive_T_sb,
+        norm_weight_z_alive_sb,
+        k_alive_beta_decay_sb,
+        v_alive_k_alive_beta_sb,
+        q_alive_decay_sb,
+        q_alive_sb_2,
         reads_T_sb,
         delta_sb,
         o_sb,
@@ -466,7 +621,7 @@ def update_head(state_sb, decay_T_sb, identity_sb, prepared, new_sb, K, V, head,
         dst=new_sb[:, head % 4 * V : (head % 4 + 1) * V],
         data=delta_psum,
         op0=nl.multiply,
-        operand0=k_q_T_sb[:, 2 * (lane + head) : 2 * (lane + head) + 1],
+        operand0=k_alive_q_alive_T_sb[:, 2 * (lane + head) : 2 * (lane + head) + 1],
         op1=nl.add,
         operand1=decayed_sb,
     )
@@ -475,47 +630,47 @@ def update_head(state_sb, decay_T_sb, identity_sb, prepared, new_sb, K, V, head,
 def group_outputs(prepared, read_1_psum, rows, V, lane, heads):
     """Outputs of the rule for a group, from the reads and the deltas."""
     (
-        k_q_T_sb,
-        q_sb_2,
-        k_beta_decay_sb,
-        norm_weight_z_sb,
         decay_sb,
-        v_k_beta_sb,
-        q_decay_sb,
-        read_max_sb,
+        alive_sb_13,
+        k_alive_q_alive_T_sb,
+        norm_weight_z_alive_sb,
+        k_alive_beta_decay_sb,
+        v_alive_k_alive_beta_sb,
+        q_alive_decay_sb,
+        q_alive_sb_2,
         reads_T_sb,
         delta_sb,
         o_sb,
     ) = prepared
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    k_q_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
+    k_alive_q_alive_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(
-        dst=k_q_sb[lane : lane + heads, :],
+        dst=k_alive_q_alive_sb[lane : lane + heads, :],
         op=nl.copy,
         data=delta_sb[lane : lane + heads, :],
-        scale=q_sb_2[lane : lane + heads, :],
+        scale=q_alive_sb_2[lane : lane + heads, :],
     )
     nisa.scalar_tensor_tensor(
         dst=o_sb[lane : lane + heads, :],
         data=read_1_psum[lane : lane + heads, :],
         op0=nl.multiply,
-        operand0=q_decay_sb[lane : lane + heads, :],
+        operand0=q_alive_decay_sb[lane : lane + heads, :],
         op1=nl.add,
-        operand1=k_q_sb[lane : lane + heads, :],
+        operand1=k_alive_q_alive_sb[lane : lane + heads, :],
     )
 
 
 def finish_rows(out, constant_sb, prepared, rows, V, row):
     """Finish the outputs of a tile of rows and send them to HBM."""
     (
-        k_q_T_sb,
-        q_sb_2,
-        k_beta_decay_sb,
-        norm_weight_z_sb,
         decay_sb,
-        v_k_beta_sb,
-        q_decay_sb,
-        read_max_sb,
+        alive_sb_13,
+        k_alive_q_alive_T_sb,
+        norm_weight_z_alive_sb,
+        k_alive_beta_decay_sb,
+        v_alive_k_alive_beta_sb,
+        q_alive_decay_sb,
+        q_alive_sb_2,
         reads_T_sb,
         delta_sb,
         o_sb,
@@ -532,10 +687,10 @@ def finish_rows(out, constant_sb, prepared, rows, V, row):
     nisa.tensor_scalar(dst=o_shifted_sb, data=o_sum_sb, op0=nl.multiply, operand0=1.0 / V, op1=nl.add, operand1=1e-06)
     o_rsqrt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=o_rsqrt_sb, data=o_shifted_sb, op0=nl.rsqrt, operand0=0.0, engine=nisa.engine.gpsimd)
-    o_norm_weight_z_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
+    o_norm_weight_z_alive_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     nisa.scalar_tensor_tensor(
-        dst=o_norm_weight_z_sb,
-        data=norm_weight_z_sb,
+        dst=o_norm_weight_z_alive_sb,
+        data=norm_weight_z_alive_sb,
         op0=nl.multiply,
         operand0=o_rsqrt_sb,
         op1=nl.multiply,
@@ -543,8 +698,8 @@ def finish_rows(out, constant_sb, prepared, rows, V, row):
     )
     nisa.tensor_copy_predicated(
         dst=out_f32_sb,
-        src=o_norm_weight_z_sb,
-        predicate=read_max_sb.ap(pattern=[[1, rows], [0, V]], offset=0),
+        src=o_norm_weight_z_alive_sb,
+        predicate=alive_sb_13.ap(pattern=[[1, rows], [0, V]], offset=0),
     )
     nisa.tensor_copy(dst=out_sb, src=out_f32_sb, engine=nisa.engine.scalar)
     nisa.dma_copy(dst=out.ap(pattern=[[V, rows], [1, V]], offset=row * V), src=out_sb)
@@ -610,6 +765,8 @@ def gdn_tkg_pool(q, k, v, z, b, a, A_log, dt_bias, norm_weight, read, write, has
         - No two rows may write one slot, and no row may write a slot that another one reads: rows have no order.
         - Where `has_initial_state` is false the row starts from zeros, whatever `pool` holds.
         - With two cores the rows (batch and heads) are split, the remainder on the last core.
+        - A NaN or Inf in a live row reaches the other rows of its tile (up to 128): TensorE picks a row by
+          multiplying the others with 0.
         - Emitted for trn2, NKI 0.3 to 0.7.
 
     Pseudocode:
@@ -671,6 +828,10 @@ def gdn_tkg_pool(q, k, v, z, b, a, A_log, dt_bias, norm_weight, read, write, has
     nisa.tensor_copy_predicated(dst=initial_slots_sb, src=read_slots_sb, predicate=has_initial_state_sb)
     write_slots_sb = nl.ndarray((1, B), dtype=nl.int32, buffer=nl.sbuf)
     nisa.dma_copy(dst=write_slots_sb, src=write, dge_mode=nisa.dge_mode.hwdge, engine=nisa.engine.scalar)
+    constant_sb = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(dst=constant_sb, value=0.0)
+    constant_sb_2 = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(dst=constant_sb_2, value=1.0)
     ones_sb = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.sbuf)
     nisa.memset(dst=ones_sb, value=1.0)
     identity_sb = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.sbuf)
@@ -682,16 +843,14 @@ def gdn_tkg_pool(q, k, v, z, b, a, A_log, dt_bias, norm_weight, read, write, has
         on_false_value=0.0,
         cmp_op=nl.equal,
     )
-    constant_sb = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.memset(dst=constant_sb, value=0.0)
-    constant_sb_2 = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.memset(dst=constant_sb_2, value=-1.0)
+    constant_sb_3 = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(dst=constant_sb_3, value=-1.0)
 
     # ========== Fill: the first tile of rows, the first two groups of states ==========
     if first < last:
         rows = min(ROWS, last - first)
         heads = min(GROUP, last - first)
-        vectors = load_vectors(a, dt_bias, q, k, b, A_log, z, v, read, write, rows, first, Hk, G, K, V)
+        vectors = load_vectors(read, write, a, dt_bias, q, k, b, A_log, z, v, rows, first, Hk, G, K, V)
         norm_weight_sb = nl.ndarray((128, V), dtype=nl.float32, buffer=nl.sbuf)
         nisa.dma_copy(
             dst=norm_weight_sb,
@@ -714,7 +873,7 @@ def gdn_tkg_pool(q, k, v, z, b, a, A_log, dt_bias, norm_weight, read, write, has
                 Hk,
                 G,
             )
-        prepared = prepare_rows(vectors, norm_weight_sb, constant_sb_2, rows, K, V, N)
+        prepared = prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_sb_3, rows, K, V, N)
         raw_psum = nl.ndarray((min(V, ROWS), 2 * heads * ((V + ROWS - 1) // ROWS)), dtype=nl.float32, buffer=nl.psum)
         for head in range(heads):
             read_head(raw_psum, state_sb, prepared, V, heads, head, 0)
@@ -732,6 +891,8 @@ def gdn_tkg_pool(q, k, v, z, b, a, A_log, dt_bias, norm_weight, read, write, has
         if group + 2 * GROUP < last:
             if next_lane + GROUP == ROWS:
                 vectors = load_vectors(
+                    read,
+                    write,
                     a,
                     dt_bias,
                     q,
@@ -740,8 +901,6 @@ def gdn_tkg_pool(q, k, v, z, b, a, A_log, dt_bias, norm_weight, read, write, has
                     A_log,
                     z,
                     v,
-                    read,
-                    write,
                     min(ROWS, last - (group + 2 * GROUP)),
                     group + 2 * GROUP,
                     Hk,
@@ -769,7 +928,17 @@ def gdn_tkg_pool(q, k, v, z, b, a, A_log, dt_bias, norm_weight, read, write, has
             )
             if next_lane == 0:
                 next_rows = min(ROWS, last - group - GROUP)
-                next_prepared = prepare_rows(vectors, norm_weight_sb, constant_sb_2, next_rows, K, V, N)
+                next_prepared = prepare_rows(
+                    constant_sb,
+                    constant_sb_2,
+                    vectors,
+                    norm_weight_sb,
+                    constant_sb_3,
+                    next_rows,
+                    K,
+                    V,
+                    N,
+                )
                 next_decay_T_sb = spread_decay(identity_sb, next_prepared, ones_sb, next_rows, K)
         for start in range(0, heads, 4):
             count = min(4, heads - start)

@@ -520,6 +520,8 @@ def gdn_tkg(q, k, v, b, a, A_log, dt_bias, z, norm_weight, state_in):
     Notes:
         - `state_in` is not changed; the new state is a tensor of its own.
         - With two cores the rows (batch and heads) are split, the remainder on the last core.
+        - A NaN or Inf in a live row reaches the other rows of its tile (up to 128): TensorE picks a row by
+          multiplying the others with 0.
         - Emitted for trn2, NKI 0.3 to 0.7.
 
     Pseudocode:

@@ -31,7 +31,7 @@ def docstring(plan: Plan, notes: tuple[str, ...]) -> str:
     lines += ["", "Dimensions:", *_indent(_dimensions(kernel))]
     lines += ["", "Args:", *_indent(_arguments(kernel))]
     lines += ["", "Returns:", *_indent(_returns(kernel))]
-    lines += ["", "Notes:", *_indent(_bullets((*_serving(kernel), *notes)))]
+    lines += ["", "Notes:", *_indent(_bullets((*_serving(kernel), *_limits(plan), *notes)))]
     lines += ["", "Pseudocode:", *_indent(_wrapped(_pseudocode(plan)))]
     return "\n".join(line.rstrip() for line in lines)
 
@@ -153,6 +153,15 @@ def _serving(kernel: Kernel) -> Iterator[str]:
                 "may be anything: it is never used, outputs there are exactly 0."
             )
     yield "With two cores the rows (batch and heads) are split, the remainder on the last core."
+
+
+def _limits(plan: Plan) -> Iterator[str]:
+    """What a caller must not expect of the decode schedule."""
+    if plan.form != "chunked" and any(isinstance(form, Delta) for _, form in plan.kernel.runs):
+        yield (
+            "A NaN or Inf in a live row reaches the other rows of its tile (up to 128): TensorE "
+            "picks a row by multiplying the others with 0."
+        )
 
 
 def _pool(state: State, read: str, write: str | None) -> Iterator[str]:

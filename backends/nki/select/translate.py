@@ -29,6 +29,7 @@ from gdsl.ir.expr import (
     Unpack,
 )
 from gdsl.ir.node import Symbol
+from gdsl.source import Span
 
 
 @define
@@ -42,12 +43,23 @@ class Translator:
     terms: dict[Symbol, Term] = field(factory=dict)
     """The value of every name met so far."""
 
-    def leaf(self, symbol: Symbol, axes: tuple[str, ...], stage: Stage, name: str) -> Leaf:
+    def leaf(
+        self,
+        symbol: Symbol,
+        axes: tuple[str, ...],
+        stage: Stage,
+        name: str,
+        span: Span | None = None,
+    ) -> Leaf:
         """Bind a name to a value that is there, and return it."""
         around = (*self.rows, *self.outer)
         wide = [axis for axis in axes if axis not in around]
         if len(wide) > 1:
-            raise TwoWideAxes(wide[0], wide[1])
+            raise refuse(
+                f"`{name}` has the axes `{wide[0]}` and `{wide[1]}` beside the rows; a decode step "
+                "has room for one",
+                span,
+            )
         on_rows = any(axis in around for axis in axes)
         term = self.algebra.leaf(name, wide[0] if wide else None, on_rows, stage)
         assert isinstance(term, Leaf)

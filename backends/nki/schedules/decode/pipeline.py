@@ -33,7 +33,6 @@ from backends.nki.program.numbers import (
 from backends.nki.program.outline import Pack, defined, outline, used
 from backends.nki.schedules.decode.calls import GROUP, ROWS, Calls
 from backends.nki.schedules.decode.phases import PHASES, STORE, Phases
-from backends.nki.schedules.decode.slots import selected
 from backends.nki.schedules.decode.step import only_run, row_axes, step_of
 from backends.nki.schedules.decode.tokens import write_tokens
 from backends.nki.select.constants import PARTITIONS
@@ -80,7 +79,7 @@ def decode_program(plan: Plan, target: str) -> Program:
         outer[run.axis] = Name("token")
         window = RowWindow(axes[1:], Name("row"), Name("rows"), outer)
     phases = Phases(
-        step=selected(step_of(plan, contract, window)),
+        step=step_of(plan, contract, window),
         contract=contract,
         window=window,
         names=names,

@@ -17,9 +17,7 @@ from backends.nki.refusal import refuse
 from backends.nki.schedules.decode.step import Step
 from backends.nki.select.addressing import axes_of, strides
 from backends.nki.select.helpers import QUEUE
-from backends.nki.select.terms import Leaf, Term
 from gdsl.ir.kernel import Kernel
-from gdsl.ir.kernel import Slots as Declared
 from gdsl.ir.node import Symbol
 
 SKIP = Token("nisa.oob_mode.skip")
@@ -119,38 +117,3 @@ def _selected(block: Block, read: View, flags: Tile, batch: Number) -> View:
 
 def _name(kernel: Kernel, symbol: Symbol) -> str:
     return next(item.name for item in kernel.inputs if item.symbol == symbol)
-
-
-def selected(step: Step) -> Step:
-    """Return the step with outputs that are zero for rows without any slot."""
-    declared = step.state.slots
-    if declared is None:
-        return step
-    algebra, used = step.algebra, _kept(step, declared)
-    return evolve(
-        step,
-        values=tuple(
-            (output, algebra.op("where", used, value, algebra.known(0.0)))
-            for output, value in step.values
-        ),
-    )
-
-
-def _kept(step: Step, declared: Declared) -> Term:
-    """1 for rows that read or write a slot, else 0."""
-    algebra = step.algebra
-    size = algebra.known(Name(declared.axis))
-
-    def valid(symbol: Symbol) -> Term:
-        slot = _leaf(step, _name(step.kernel, symbol))
-        not_before = algebra.op("ge", slot, algebra.known(0.0))
-        return algebra.product(not_before, algebra.op("lt", slot, size))
-
-    reads = valid(declared.read)
-    if declared.write is None:
-        return reads
-    return algebra.op("max", reads, valid(declared.write))
-
-
-def _leaf(step: Step, name: str) -> Leaf:
-    return next(leaf for leaf in step.sources if leaf.name == name)

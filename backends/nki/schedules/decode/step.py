@@ -111,20 +111,21 @@ def step_of(plan: Plan, contract: Contract, window: RowWindow) -> Step:
     translator = Translator(algebra, window.axes, tuple(window.outer))
     sources: dict[Leaf, InputSource] = {}
     for item in kernel.inputs:
-        leaf = translator.leaf(item.symbol, item.type.axes, Stage.INPUTS, item.name)
+        axes = item.type.axes
+        leaf = translator.leaf(item.symbol, axes, Stage.INPUTS, item.name, item.span)
         tile = contract.tensors[item.name]
         sources[leaf] = InputSource(
             tile, strides(item.dims), leaf.wide, window, delta.key_axis, _default(item)
         )
     for param in kernel.params:
         translator.terms[param.symbol] = algebra.known(Name(param.name))
-    alive = _alive(translator, run)
+    alive, axis = _alive(translator, run, state)
     if alive is not None:
-        # What lies behind the end of a sequence may be anything: zeros are selected.
+        # What lies where nothing is to be done may be anything, so zeros are selected.
         for item in kernel.inputs:
-            if run.axis in item.type.axes:
-                leaf_term = translator.terms[item.symbol]
-                selected = algebra.op("where", alive, leaf_term, algebra.known(0.0))
+            if axis in item.type.axes and item.dtype not in (Dtype.I32, Dtype.BOOL):
+                given = translator.terms[item.symbol]
+                selected = algebra.op("where", alive, given, algebra.known(0.0))
                 translator.terms[item.symbol] = selected
                 algebra.name(selected, f"{item.name}_alive")
     terms: DeltaTerms | None = None
@@ -147,7 +148,7 @@ def step_of(plan: Plan, contract: Contract, window: RowWindow) -> Step:
 
     def value_of(output: Output) -> Term:
         value = translator.term(output.value)
-        if alive is None or run.axis not in axes_of(output.dims):
+        if alive is None or axis not in axes_of(output.dims):
             return value
         return algebra.op("where", alive, value, algebra.known(0.0))
 
@@ -186,11 +187,27 @@ def _is(output: Output, symbol: Symbol) -> bool:
     return isinstance(output.value, Ref) and output.value.symbol == symbol
 
 
-def _alive(translator: Translator, run: Run) -> Term | None:
-    """token < valid_len, as a row value."""
-    if run.valid_len is None or run.axis is None:
-        return None
-    algebra, length = translator.algebra, translator.terms[run.valid_len]
-    alive = algebra.op("gt", length, algebra.known(Name("token")))
+def _alive(translator: Translator, run: Run, state: State) -> tuple[Term | None, str | None]:
+    """Which rows do anything, as a row value, and the axis they differ along.
+
+    A row does nothing behind the end of its sequence (token >= valid_len), or without any slot.
+    """
+    algebra = translator.algebra
+    if run.valid_len is not None and run.axis is not None:
+        alive = algebra.op("gt", translator.terms[run.valid_len], algebra.known(Name("token")))
+        axis = run.axis
+    elif state.slots is not None:
+        size, axis = algebra.known(Name(state.slots.axis)), state.slots.batch
+        valid = [
+            algebra.product(
+                algebra.op("ge", translator.terms[slot], algebra.known(0.0)),
+                algebra.op("lt", translator.terms[slot], size),
+            )
+            for slot in (state.slots.read, state.slots.write)
+            if slot is not None
+        ]
+        alive = valid[0] if len(valid) == 1 else algebra.op("max", valid[0], valid[1])
+    else:
+        return None, None
     algebra.name(alive, "alive")
-    return alive
+    return alive, axis
