@@ -13,7 +13,6 @@ from gdsl.version import __version__
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("gdsl", "backends", "kernels_dsl")
-_DATA = (".py", ".gdn", ".lark", ".md", ".json", ".typed")
 
 
 def _run(*command: str, cwd: Path) -> str:
@@ -51,7 +50,7 @@ def _tracked() -> set[str]:
         str(path.relative_to(ROOT))
         for package in PACKAGES
         for path in (ROOT / package).rglob("*")
-        if path.suffix in _DATA and "__pycache__" not in path.parts
+        if path.is_file() and "__pycache__" not in path.parts
     }
 
 

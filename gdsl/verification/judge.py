@@ -68,16 +68,20 @@ def errors_max(x: Array, reference: Array, scale: Array) -> Array:
     return np.asarray(np.max(_difference(x, reference), axis=1, initial=0.0) / scale)
 
 
-def half_ulp(reference: Array, dtype: Dtype) -> Array:
-    """Return half a unit in the last place of each value in a dtype; 0 for float32 and integers.
+def storage_rounding(reference: Array, dtype: Dtype) -> Array:
+    """Return what storing each value in a dtype may change: half an ulp, and underflow.
 
-    Results are computed in fp32, so a float32 output adds no rounding of its own.
+    Half a unit in the last place counts for bf16 and f16; results are computed in fp32, so a float32
+    output adds no rounding of its own. Below the smallest normal number a machine may flush to 0
+    (the instruction set is silent about it).
     """
+    normal = 2.0 ** _SMALLEST_EXPONENT.get(dtype, -126)
+    underflow = np.full_like(reference, normal)
     if dtype not in (Dtype.BF16, Dtype.F16):
-        return np.zeros_like(reference)
+        return underflow
     _, exponent = np.frexp(np.where(np.isfinite(reference), reference, 0.0))
     exponent = np.maximum(exponent - 1, _SMALLEST_EXPONENT[dtype])
-    return np.asarray(np.ldexp(np.full_like(reference, 0.5), exponent - _FRACTION_BITS[dtype]))
+    return np.asarray(np.ldexp(0.5, exponent - _FRACTION_BITS[dtype]) + underflow)
 
 
 def judge(
@@ -98,7 +102,7 @@ def judge(
     if not ref2.size:
         return Verdict(name, 0.0, 0.0, 0.0, None, {}, 0.0, 0.0, ok=True)
     scale = group_scale(ref2)
-    rounding = half_ulp(ref2, stored)
+    rounding = storage_rounding(ref2, stored)
     relative = _difference(x2, ref2) / scale[:, None]
     e_rms = errors_rms(x2, ref2, scale)
     rms = allowed.rms + np.sqrt(np.mean(rounding**2, axis=1)) / scale

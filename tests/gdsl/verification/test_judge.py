@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from gdsl.ir.dtypes import Dtype
-from gdsl.verification.judge import Allowed, group_scale, grouped, half_ulp, judge
+from gdsl.verification.judge import Allowed, group_scale, grouped, judge, storage_rounding
 
 AXES = ("B", "T", "H", "V")
 
@@ -66,12 +66,22 @@ def test_a_bf16_output_may_be_off_by_half_an_ulp_and_no_more() -> None:
     assert not judge("out", AXES, ("B", "H"), truncated, reference, tight, Dtype.BF16).ok
 
 
-def test_half_ulp_is_half_the_distance_to_the_next_number() -> None:
+def test_storage_rounding_is_half_the_distance_to_the_next_number() -> None:
     values = np.array([1.0, 1.5, 3.0, 1e-3, 100.0])
-    for dtype in (Dtype.BF16, Dtype.F16):
+    for dtype, normal in ((Dtype.BF16, 2.0**-126), (Dtype.F16, 2.0**-14)):
         exact = values.astype(dtype.numpy).astype(np.float64)
         step = np.nextafter(exact.astype(dtype.numpy), np.array(1e4, dtype.numpy))
-        np.testing.assert_array_equal(half_ulp(exact, dtype), (step.astype(float) - exact) / 2)
+        wanted = (step.astype(float) - exact) / 2 + normal
+        np.testing.assert_array_equal(storage_rounding(exact, dtype), wanted)
+
+
+@pytest.mark.parametrize("dtype", [Dtype.F32, Dtype.BF16])
+def test_what_no_float_holds_may_be_flushed_and_what_one_holds_may_not(dtype: Dtype) -> None:
+    zero = np.zeros((1, 1, 1, 4))
+    tight = allowed(1, 3e-6, 3e-5)
+    for size, ok in ((1e-49, True), (1e-39, True), (1e-36, False), (1e-30, False)):
+        verdict = judge("out", AXES, ("B", "H"), zero, zero + size, tight, dtype)
+        assert verdict.ok is ok, size
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
