@@ -1,7 +1,8 @@
 """The memory a tile program needs at given sizes, found by tracing it without running anything.
 
-Loops are unrolled and decisions taken as the NKI trace does; a tile is alive from its creation to
-the last instruction that touches it. SBUF is counted in bytes per partition, PSUM in whole banks.
+Loops are unrolled and decisions taken as the NKI trace does; a tile is alive from the first
+instruction that touches it to the last. SBUF is counted in bytes per partition, PSUM in whole
+banks.
 """
 
 from __future__ import annotations
@@ -47,8 +48,13 @@ class Traced:
     space: Space
     shape: tuple[int, ...]
     element_bytes: int
-    born: int
+    born: int = -1
     last: int = -1
+
+    def touch(self, clock: int) -> None:
+        """Note that an instruction uses the tile."""
+        self.born = clock if self.born < 0 else self.born
+        self.last = clock
 
     @property
     def bytes_per_partition(self) -> int:
@@ -74,7 +80,7 @@ def footprint(
     for parameter in program.parameters:
         if parameter.tile is not None:
             size = parameter.tile.element.bytes
-            names[parameter.name] = Traced(Space.ARGUMENT, shapes[parameter.name], size, 0)
+            names[parameter.name] = Traced(Space.ARGUMENT, shapes[parameter.name], size)
     trace.run(program.body, names)
     return peak_of(trace.tiles)
 
@@ -130,13 +136,13 @@ class _Trace:
 
     def _create(self, tile: Tile, names: Mapping[str, Any]) -> Traced:
         shape = tuple(int(evaluate(size, names)) for size in tile.shape)
-        traced = Traced(tile.space, shape, tile.element.bytes, self.clock)
+        traced = Traced(tile.space, shape, tile.element.bytes)
         self.tiles.append(traced)
         return traced
 
     def _touch(self, operand: Operand, names: Mapping[str, Any]) -> None:
         for tile in tiles_in(operand):
-            names[tile.name].last = self.clock
+            names[tile.name].touch(self.clock)
 
     def _invoke(self, call: Invoke, names: dict[str, Any]) -> None:
         function = self.functions[call.function]
@@ -155,13 +161,8 @@ class _Seen:
         self._tile = tile
         self.shape = shape
 
-    @property
-    def last(self) -> int:
-        return self._tile.last
-
-    @last.setter
-    def last(self, value: int) -> None:
-        self._tile.last = value
+    def touch(self, clock: int) -> None:
+        self._tile.touch(clock)
 
 
 def _argument(operand: Operand, names: Mapping[str, Any]) -> Any:
