@@ -74,7 +74,8 @@ def footprint(
     program: Program, shapes: Mapping[str, tuple[int, ...]], numbers: Mapping[str, Any]
 ) -> Peak:
     """Return the peak of one core. `numbers` holds parameters and the answers to queries."""
-    module = {constant.name: evaluate(constant.value, {}) for constant in program.constants}
+    module: dict[str, Any] = {c.name: evaluate(c.value, {}) for c in program.constants}
+    module["None"] = None
     trace = _Trace({function.name: function for function in program.functions}, module)
     names: dict[str, Any] = {**module, **numbers}
     for parameter in program.parameters:
