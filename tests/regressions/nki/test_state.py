@@ -52,10 +52,10 @@ def of(value: float, dtype: Any) -> Any:
 
 @pytest.mark.parametrize("g", [-0.001, -0.003])
 def test_b21_an_f32_state_decays_by_every_token(launch: Callable[..., Any], g: float) -> None:
-    """100 calls here, 1,000 in the case: 0.3678794 and 0.0497871, to the rounding of a call."""
-    state = decoded(launch, of(1.0, np.float32), g=g, steps=100)
+    """40 calls here, 1,000 in the case: 0.3678794 and 0.0497871, to the rounding of a call."""
+    state = decoded(launch, of(1.0, np.float32), g=g, steps=40)
     assert state.dtype == np.float32
-    assert state.item() ** 10 == pytest.approx(math.exp(1000 * g), rel=1e-4)
+    assert state.item() ** 25 == pytest.approx(math.exp(1000 * g), rel=1e-4)
 
 
 @pytest.mark.parametrize(
