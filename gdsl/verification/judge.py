@@ -71,9 +71,9 @@ def errors_max(x: Array, reference: Array, scale: Array) -> Array:
 def storage_rounding(reference: Array, dtype: Dtype) -> Array:
     """Return what storing each value in a dtype may change: half an ulp, and underflow.
 
-    Half a unit in the last place counts for bf16 and f16; results are computed in fp32, so a float32
-    output adds no rounding of its own. Below the smallest normal number a machine may flush to 0
-    (the instruction set is silent about it).
+    Half a unit in the last place counts for bf16 and f16; results are computed in fp32, so a
+    float32 output adds no rounding of its own. Below the smallest normal number a machine may flush
+    to 0 (the instruction set is silent about it).
     """
     normal = 2.0 ** _SMALLEST_EXPONENT.get(dtype, -126)
     underflow = np.full_like(reference, normal)
