@@ -1,4 +1,4 @@
-"""A prompt in chunks of 128 tokens: the chunked schedule for a scalar decay.
+"""A prompt in chunks of 128 tokens: the chunked schedule, for a scalar or a per-channel decay.
 
 A *lane* is one value head (or a tile of its value columns); a *group* is four chunks of different
 lanes, or of one lane when there are few, side by side in [128, 512] tiles, so that one instruction
@@ -22,6 +22,16 @@ of the batch after. Transfers are issued a batch ahead.
 beta sits in the key alone (`gdsl.algorithm.erasure`): A^T and P^T take it as a scalar per partition
 in the instruction that multiplies the decay, and v needs no pass at all. Exponents are sums of log
 decays, made by matmuls with 0/1 operands; the mask is added before the exp.
+
+A decay per channel stands inside the sum over channels. Pairs of tokens are taken level by level of
+a tree of blocks: with the boundary between the halves of a block as reference, one factor
+exp(sum of g to the boundary) <= 1 per token, channel and level serves the rows of the second half
+and the columns of the first, whatever the gate. k and q are scaled by it in [K, C] layout (the sums
+are one f32 matmul with a 0/1 operand), multiplied, and a predicated copy keeps the pairs that meet
+at this level. Seven levels and the diagonal cost VectorE about 2.6 us more per chunk and lane; even
+levels scale on GpSimdE.
+
+Rows with a length select their live tokens (dead ones may hold NaN) and transpose on TensorE.
 """
 
 from backends.nki.schedules.chunked.module import chunked_program

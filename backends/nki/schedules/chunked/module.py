@@ -42,11 +42,6 @@ CONSTANTS_OF_MODULE = (
     Constant(
         "MASKED_MERGES", Name("(1, 2, 4, 8, 16)"), "merges that select their blocks by a mask"
     ),
-    Constant(
-        "LEVELS",
-        Name("(1, 2, 4, 8, 16, 32, 64)"),
-        "half widths of the blocks that pairs of tokens meet in",
-    ),
     Constant("LEAF", Literal(16), "rows of a leaf that neumann doubles"),
 )
 
@@ -88,10 +83,21 @@ def chunked_program(plan: Plan) -> Program:
     return Program(
         entry=scan.kernel.name,
         parameters=parameters,
-        constants=CONSTANTS_OF_MODULE,
+        constants=(*CONSTANTS_OF_MODULE, *_stages(scan)),
         functions=tuple(functions),
         body=tuple(main.statements),
         returns=contract.returns,
+    )
+
+
+def _stages(scan: Scan) -> tuple[Constant, ...]:
+    """In how many steps scores are prepared, and the levels of a decay per channel."""
+    if not scan.channels:
+        return (Constant("STAGES", Literal(4), "steps of preparing scores"),)
+    levels = Name("(1, 2, 4, 8, 16, 32, 64)")
+    return (
+        Constant("LEVELS", levels, "half widths of the blocks that pairs of tokens meet in"),
+        Constant("STAGES", Literal(17), "steps of preparing scores, two for each level"),
     )
 
 

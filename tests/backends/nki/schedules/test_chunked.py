@@ -205,3 +205,12 @@ def test_the_estimated_time_per_chunk_and_head(
     result = simulate(emitted(), "gdn_cte", values, options=SimOptions(shape_only=True))
     timeline = program_order([prepare(trace) for trace in result.traces], MACHINES["trn2"])
     assert timeline.end / 1000 / (heads * tokens / 128) <= limit
+
+
+def test_the_estimated_time_with_a_decay_per_channel() -> None:
+    values = arguments(1, 8, 1, 1024, 128, 128, BF16, state=False)
+    del values["g_log"]
+    values["g"] = np.zeros((1, 8, 1024, 128), np.float32)
+    result = simulate(emitted("kda_cte"), "kda_cte", values, options=SimOptions(shape_only=True))
+    timeline = program_order([prepare(trace) for trace in result.traces], MACHINES["trn2"])
+    assert timeline.end / 1000 / (8 * 1024 / 128) <= 8.0
