@@ -10,7 +10,7 @@ from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, Number
 from backends.nki.refusal import refuse
 from backends.nki.select.addressing import Level, Strides, row_levels, strides
 from backends.nki.select.helpers import QUEUE, load_columns, load_rows
-from backends.nki.select.selector import Layout
+from backends.nki.select.layouts import Layout
 from gdsl.canonical.form import Delta
 from gdsl.ir.dims import Dim
 

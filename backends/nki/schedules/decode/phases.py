@@ -35,7 +35,8 @@ from backends.nki.schedules.decode.step import Step
 from backends.nki.schedules.ordering import ordered
 from backends.nki.select.constants import Constants
 from backends.nki.select.inputs import RowWindow, rows_of, state_blocks
-from backends.nki.select.selector import GPSIMD, SCALAR, TENSOR, Layout, Selector
+from backends.nki.select.layouts import GPSIMD, SCALAR, TENSOR, Layout
+from backends.nki.select.selector import Selector
 from backends.nki.select.terms import Known, Stage, Term
 from gdsl.ir.dims import Dim
 from gdsl.ir.kernel import Output

@@ -1,0 +1,134 @@
+"""One term into a destination: the instruction of each operator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from backends.nki.program.build import part
+from backends.nki.program.nodes import F32, U8, Access, Pattern, Space, Token
+from backends.nki.program.numbers import ONE, ZERO, Literal, number
+from backends.nki.select.chains import activation, pack
+from backends.nki.select.layouts import ACTIVATIONS, FOLDS, GPSIMD, SCALAR, VECTOR, Layout
+from backends.nki.select.terms import Fold, Leaf, Op, Product, Rounded, Stage, Term
+
+if TYPE_CHECKING:
+    from backends.nki.select.selector import Selector
+
+
+def write(s: Selector, term: Term, dst: Access, layout: Layout) -> None:
+    at, block = term.stage, s.blocks[term.stage]
+    if (term, layout) in s.held:
+        block.do("tensor_copy", dst=dst, src=s.access(term, layout, at))
+        return
+    match term:
+        case Op(name=name, args=(arg,)) if name in ACTIVATIONS:
+            s.functions.setdefault(name, Token(ACTIVATIONS[name]))
+            data, extra = activation(s, arg, layout, at)
+            block.do("activation", dst=dst, op=Token(ACTIVATIONS[name]), data=data, **extra)
+        case Product(factors=(a, b), coefficient=c) if a is b and c == ONE and s.is_tile(a, layout):
+            data = s.access(a, layout, at)
+            block.do("activation", dst=dst, op=Token("nl.square"), data=data)
+        case Op(name="reciprocal", args=(arg,)) if _leisurely(s, term, layout):
+            # A division of GpSimdE, which is idle, instead of 8 cycles per element of VectorE.
+            _power(s, arg, s.algebra.known(-1.0), dst, layout, at)
+        case Op(name="reciprocal", args=(arg,)):
+            block.do("reciprocal", dst=dst, data=s.access(arg, layout, at))
+        case Op(name="rsqrt", args=(arg,)):
+            # GpSimdE's is the accurate one, and it leaves ScalarE's table alone.
+            data = s.access(arg, layout, at)
+            block.do(
+                "tensor_scalar",
+                dst=dst,
+                data=data,
+                op0=Token("nl.rsqrt"),
+                operand0=Literal(0.0),
+                engine=GPSIMD,
+            )
+        case Op(name="power", args=(base, exponent)):
+            _power(s, base, exponent, dst, layout, at)
+        case Op(name="abs", args=(arg,)):
+            block.do(
+                "tensor_scalar",
+                dst=dst,
+                data=s.access(arg, layout, at),
+                op0=Token("nl.abs"),
+                operand0=Literal(0.0),
+            )
+        case Op(name="where", args=(condition, then, otherwise)):
+            _where(s, condition, then, otherwise, dst, layout, at)
+        case Fold(name=name, arg=arg):
+            _fold(s, name, arg, dst, at)
+        case Leaf() | Rounded():
+            block.do("tensor_copy", dst=dst, src=s.access(term, layout, at))
+        case _:
+            pack(s, term, dst, layout)
+
+
+def _power(s: Selector, base: Term, exponent: Term, dst: Access, layout: Layout, at: Stage) -> None:
+    """base ** exponent, which only GpSimdE has."""
+    s.blocks[at].do(
+        "tensor_tensor",
+        dst=dst,
+        data1=s.spread(base, layout, at, dst.shape[1]),
+        data2=s.spread(exponent, layout, at, dst.shape[1]),
+        op=Token("nl.power"),
+        engine=GPSIMD,
+    )
+
+
+def _leisurely(s: Selector, term: Term, layout: Layout) -> bool:
+    """Whether nobody waits for a tile of the inputs, so that an idle engine may make it."""
+    return s.leisure and term.stage is Stage.INPUTS and s.is_tile(term, layout)
+
+
+def _fold(s: Selector, name: str, arg: Term, dst: Access, at: Stage) -> None:
+    block = s.blocks[at]
+    if name == "sum" and arg.wide == s.key_axis and s.key_major(arg):
+        # The key axis lies on partitions: TensorE adds over them.
+        keys = s.sizes[s.key_axis]
+        total = block.tile(f"sum_{s.algebra.stem(arg)}_psum", (s.rows, ONE), F32, Space.PSUM)
+        block.do(
+            "nc_matmul",
+            dst=total,
+            stationary=s.access(arg, Layout.KEYS, at),
+            moving=part(s.constants.ones(), (0, keys), (0, 1)),
+            is_moving_onezero=True,
+            accumulate=False,
+        )
+        block.do("tensor_copy", dst=dst, src=total, engine=VECTOR)
+        return
+    data = s.access(arg, Layout.ROWS, at)
+    block.do("tensor_reduce", dst=dst, op=Token(FOLDS[name]), data=data, axis=number(1))
+
+
+def _where(
+    s: Selector,
+    condition: Term,
+    then: Term,
+    otherwise: Term,
+    dst: Access,
+    layout: Layout,
+    at: Stage,
+) -> None:
+    block, width = s.blocks[at], dst.shape[1]
+    if dst.tile.element != F32:
+        # Both sides of the selection have one dtype; round afterwards.
+        fp32 = block.tile(f"{dst.tile.name.removesuffix('_sb')}_f32_sb", dst.tile.shape, F32)
+        target = s.at_stage(fp32, at, layout)
+        _where(s, condition, then, otherwise, target, layout, at)
+        block.do("tensor_copy", dst=dst, src=target, engine=SCALAR)
+        return
+    chosen = s.new(condition, layout, U8)
+    at_chosen = s.at_stage(chosen, at, layout)
+    s.into(condition, at_chosen, layout)
+    predicate: Access = at_chosen
+    if width != ONE and not s.is_tile(condition, layout):
+        start = s.group[0] if at is Stage.READS else ZERO
+        predicate = Pattern(chosen.tile, ((ONE, dst.shape[0]), (ZERO, width)), start)
+    block.do("tensor_copy", dst=dst, src=s.spread(otherwise, layout, at, width))
+    source = s.spread(then, layout, at, width)
+    if source.tile.element != F32:
+        converted = s.at_stage(s.new(then, layout, F32), at, layout)
+        block.do("tensor_copy", dst=converted, src=source)
+        source = converted
+    block.do("tensor_copy_predicated", dst=dst, src=source, predicate=predicate)

@@ -1,0 +1,53 @@
+"""The two layouts, the tables of operators, and where inputs come from."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Protocol
+
+from backends.nki.program.build import Block
+from backends.nki.program.nodes import BF16, F16, F32, Element, Token, View
+
+
+class Layout(Enum):
+    """What lies on partitions; the value is the suffix of tile names."""
+
+    ROWS = "sb"
+    KEYS = "T_sb"
+
+
+class Source(Protocol):
+    """Where a leaf of the inputs comes from."""
+
+    @property
+    def key_major(self) -> bool:
+        """Whether the key axis belongs on partitions."""
+
+    @property
+    def element(self) -> Element:
+        """The tensor's element type."""
+
+    def load(self, block: Block, dst: View, layout: Layout) -> None:
+        """Bring the leaf's values for the rows of the tile into `dst`."""
+
+
+BINARY = {
+    "add": "nl.add",
+    "sub": "nl.subtract",
+    "max": "nl.maximum",
+    "min": "nl.minimum",
+    "lt": "nl.less",
+    "le": "nl.less_equal",
+    "gt": "nl.greater",
+    "ge": "nl.greater_equal",
+    "eq": "nl.equal",
+    "ne": "nl.not_equal",
+}
+"""Operators of VectorE's two-operator instructions."""
+ACTIVATIONS = {"exp": "nl.exp", "log": "nl.log", "tanh": "nl.tanh", "softplus": "nl.softplus"}
+"""Operators of ScalarE: func(data * scale + bias)."""
+FOLDS = {"sum": "nl.add", "max": "nl.maximum", "min": "nl.minimum"}
+ROUNDED = {"bf16": BF16, "f16": F16, "f32": F32}
+MULTIPLY = "nl.multiply"
+VECTOR, SCALAR = Token("nisa.engine.vector"), Token("nisa.engine.scalar")
+GPSIMD, TENSOR = Token("nisa.engine.gpsimd"), Token("nisa.engine.tensor")
