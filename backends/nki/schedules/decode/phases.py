@@ -6,7 +6,7 @@ it asks the selector for: terms of the inputs land in the block that is current 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from attrs import define, field
@@ -15,34 +15,32 @@ from backends.nki.contract import Contract
 from backends.nki.program.build import Block, Names, compare, every, interleaved, part, repeated
 from backends.nki.program.nodes import (
     F32,
-    U8,
     Allocate,
     Element,
     If,
     Operand,
-    Pattern,
     Space,
     Statement,
     Tile,
     Token,
     View,
 )
-from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, Number, smallest
+from backends.nki.program.numbers import ONE, ZERO, Name, Number, smallest
 from backends.nki.program.outline import used
 from backends.nki.schedules.decode.calls import ROWS
-from backends.nki.schedules.decode.slots import Slots, accepted, load_accepted, load_slots
+from backends.nki.schedules.decode.slots import Slots, load_accepted, load_slots
+from backends.nki.schedules.decode.states import load_states, store_states, store_token_states
 from backends.nki.schedules.decode.step import Step
 from backends.nki.schedules.ordering import ordered
 from backends.nki.select.constants import Constants
-from backends.nki.select.inputs import RowWindow, rows_of, state_blocks
+from backends.nki.select.inputs import RowWindow, rows_of
 from backends.nki.select.layouts import GPSIMD, SCALAR, TENSOR, Layout
 from backends.nki.select.selector import Selector
 from backends.nki.select.terms import Known, Stage, Term
-from gdsl.ir.dims import Dim
 from gdsl.ir.kernel import Output
 
-LOAD, STORE = 8, 4
-"""Heads per state transfer: loads of 4 KiB per partition, early stores."""
+STORE = 4
+"""Heads per transfer of new states: they leave early."""
 
 GPSIMD_TURN = 8
 """One head in so many is added by GpSimdE when the state is narrower than fp32."""
@@ -142,13 +140,13 @@ class Phases:
 
     def write(self) -> None:
         """Fill every block."""
-        self._load_states()
+        load_states(self)
         self._transpose_keys()
         self._read_head()
         deltas = self._group_deltas()
         self._update_head(deltas)
-        self._store_states()
-        self._store_token_states()
+        store_states(self)
+        store_token_states(self)
         self._group_outputs()
         self._finish_rows()
         for function in tuple(self.selector.functions.values())[:1]:
@@ -191,7 +189,7 @@ class Phases:
         }
         block.statements = ordered(block.statements, self.target, arrivals, urgent)
 
-    def _ask(self, inputs: str, reads: str | None = None, after: str | None = None) -> None:
+    def ask(self, inputs: str, reads: str | None = None, after: str | None = None) -> None:
         """Name the phases in which terms are computed from now on."""
         self.selector.blocks = {
             Stage.INPUTS: self.blocks[inputs],
@@ -199,94 +197,7 @@ class Phases:
             Stage.OUTPUTS: self.blocks[after or inputs],
         }
 
-    # ---- states in and out
-
-    def _load_states(self) -> None:
-        (K, V), block = self.sizes, self.blocks["load_states"]
-        heads = self.window.count if self.resident else self.heads
-        self.state = block.tile("state_sb", (K, heads * V), self.stored)
-        pool = self.contract.tensors[self.step.state.argument]
-        if self.slots is not None:
-            block.do("memset", dst=self.state, value=Literal(0.0), engine=GPSIMD)
-            row = Name("row")
-            self.slots.transfer(block, pool, self.state, row, self.heads, store=False)
-            return
-        state = self.step.state
-        if state.argument in self.contract.optional:
-            zeros, given = block.inner(), block.inner()
-            zeros.do("memset", dst=self.state, value=Literal(0.0), engine=GPSIMD)
-            self._fetch_states(given, pool, heads)
-            missing = compare("==", Name(state.argument), NONE)
-            if state.inplace:
-                missing = Name(f"{state.argument}_missing")
-            block.decide(missing, zeros, given)
-            return
-        self._fetch_states(block, pool, heads)
-
-    def _fetch_states(self, block: Block, pool: Tile, heads: Number) -> None:
-        V, dims = self.sizes[1], self.step.state.dims
-        with block.loop("start", 0, heads, LOAD) as (body, start):
-            count = body.let_named("count", smallest(LOAD, heads - start))
-            source = self._in_hbm(pool, dims, Name("row") + start, count)
-            if self.step.state.accepted is not None:
-                source = accepted(source, self.step, self.accepted)
-            body.do("dma_copy", dst=part(self.state, None, (start * V, count * V)), src=source)
-
-    def _store_states(self) -> None:
-        (K, V), block = self.sizes, self.blocks["store_states"]
-        if self.resident:
-            self._store_resident(block, self.state, self.step.states)
-            return
-        count = Name("count")
-        self.new = View(Tile("new_sb", (K, count * V), self.stored, Space.SBUF), (K, count * V))
-        for output in self.step.states:
-            tensor = self.contract.outputs[output.name]
-            if self.slots is not None:
-                row = Name("row")
-                self.slots.transfer(block, tensor, self.new, row, count, store=True)
-                continue
-            block.do(
-                "dma_copy",
-                dst=self._in_hbm(tensor, output.dims, Name("row"), count),
-                src=self.new,
-            )
-
-    def _store_resident(self, block: Block, source: View, outputs: Sequence[Output]) -> None:
-        """All states of a tile of rows to HBM, a few at a time."""
-        V, rows = self.sizes[1], self.window.count
-        for output in outputs:
-            with block.loop("start", 0, rows, LOAD) as (body, start):
-                count = body.let_named("count", smallest(LOAD, rows - start))
-                tensor = self.contract.outputs[output.name]
-                body.do(
-                    "dma_copy",
-                    dst=self._in_hbm(tensor, output.dims, Name("row") + start, count),
-                    src=part(source, None, (start * V, count * V)),
-                )
-
-    def _store_token_states(self) -> None:
-        """The states after the token at hand; zeros for sequences that have ended."""
-        step, block, (K, V) = self.step, self.blocks["store_token_states"], self.sizes
-        if not step.token_states:
-            return
-        source, rows = self.state, self.window.count
-        if step.alive is not None:
-            self._ask("prepare_rows")
-            alive = self.selector.value(step.alive, Layout.KEYS, Stage.INPUTS)
-            assert isinstance(alive, View)
-            flags = block.tile("alive_flags_sb", (K, rows), U8)
-            block.do("tensor_copy", dst=flags, src=alive)
-            source = block.tile("shown_sb", self.state.shape, self.stored)
-            block.do("memset", dst=source, value=Literal(0.0), engine=GPSIMD)
-            with block.loop("head", 0, rows) as (body, head):
-                shown = (head * V, V)
-                body.do(
-                    "tensor_copy_predicated",
-                    dst=part(source, None, shown),
-                    src=part(self.state, None, shown),
-                    predicate=Pattern(flags.tile, ((rows, K), (ZERO, V)), head),
-                )
-        self._store_resident(block, source, step.token_states)
+    # ---- places
 
     @property
     def resident(self) -> bool:
@@ -298,15 +209,11 @@ class Phases:
         """Where the head at hand lies in the state tile."""
         return self.lane + self.head if self.resident else self.head
 
-    def _in_hbm(self, tile: Tile, dims: tuple[Dim, ...], row: Number, count: Number) -> Pattern:
-        """The [K, count, V] states of `count` rows from `row` on."""
-        return state_blocks(tile, dims, self.window, (row, count), self.step.delta)
-
     # ---- keys
 
     def _transpose_keys(self) -> None:
         block, columns = self.blocks["prepare_rows"], self.step.columns
-        self._ask("prepare_rows")
+        self.ask("prepare_rows")
         rows = self.window.count
         names = dict.fromkeys(self.step.algebra.principal(column) for column in columns)
         shape = (self.sizes[0], len(columns) * rows)
@@ -395,7 +302,7 @@ class Phases:
                 )
         for leaf, tile in zip(step.terms.read_results, turned, strict=True):
             self.selector.hold(leaf, tile)
-        self._ask("prepare_rows", reads="group_deltas")
+        self.ask("prepare_rows", reads="group_deltas")
         updates = step.terms.updates
         names = [f"delta_{step.algebra.principal(u.key)}" for u in updates]
         if len(updates) == 1:
@@ -463,11 +370,11 @@ class Phases:
         if isinstance(decay, Known):
             scale = decay.value
         else:
-            self._ask("prepare_rows")
+            self.ask("prepare_rows")
             if decay.wide is None:
                 # The deltas use it as a row factor anyway.
                 self.selector.value(decay, Layout.ROWS, Stage.INPUTS)
-                self._ask("spread_decay")
+                self.ask("spread_decay")
             by_key = self.selector.value(decay, Layout.KEYS, Stage.INPUTS)
             assert isinstance(by_key, View)
             varies = self.selector.is_tile(decay, Layout.KEYS)
@@ -479,7 +386,7 @@ class Phases:
     # ---- outputs
 
     def _group_outputs(self) -> None:
-        self._ask("prepare_rows", reads="group_outputs")
+        self.ask("prepare_rows", reads="group_outputs")
         for leaf, value in self.step.results:
             only = [output for output, term in self.step.values if term == leaf]
             alone = bool(only) and self.selector.uses[leaf] <= 1
@@ -491,7 +398,7 @@ class Phases:
 
     def _finish_rows(self) -> None:
         block = self.blocks["finish_rows"]
-        self._ask("prepare_rows", reads="group_outputs", after="finish_rows")
+        self.ask("prepare_rows", reads="group_outputs", after="finish_rows")
         self.selector.leisure = True
         for output, value in self.step.values:
             block.origin = output.span
