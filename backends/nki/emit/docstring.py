@@ -15,6 +15,7 @@ from gdsl.canonical.build import Builder
 from gdsl.canonical.form import DecayKind, Delta, ReadWhen, Window
 from gdsl.canonical.substitute import bind_arguments
 from gdsl.ir.dtypes import Dtype
+from gdsl.ir.expr import Expr
 from gdsl.ir.interval import show
 from gdsl.ir.kernel import Input, Kernel, Let, Output, Run, State
 from gdsl.ir.text import dim_text, expression_text
@@ -31,7 +32,7 @@ def docstring(plan: Plan, notes: tuple[str, ...]) -> str:
     lines += ["", "Dimensions:", *_indent(_dimensions(kernel))]
     lines += ["", "Args:", *_indent(_arguments(kernel))]
     lines += ["", "Returns:", *_indent(_returns(kernel))]
-    lines += ["", "Notes:", *_indent(_bullets((*_serving(kernel), *_limits(plan), *notes)))]
+    lines += ["", "Notes:", *_indent(_bullets((*_serving(plan), *_limits(plan), *notes)))]
     lines += ["", "Pseudocode:", *_indent(_wrapped(_pseudocode(plan)))]
     return "\n".join(line.rstrip() for line in lines)
 
@@ -124,8 +125,9 @@ def _returned(output: Output) -> Iterator[str]:
     yield f"{output.name} ({_dtype(output.dtype)}): [{shape}]{tail}"
 
 
-def _serving(kernel: Kernel) -> Iterator[str]:
+def _serving(plan: Plan) -> Iterator[str]:
     """The rules of the serving contract that concern this kernel."""
+    kernel = plan.kernel.kernel
     names = {item.symbol: item.name for item in kernel.inputs}
     for state in kernel.states:
         if state.inplace:
@@ -152,7 +154,9 @@ def _serving(kernel: Kernel) -> Iterator[str]:
                 f"Row b has `{names[run.valid_len]}[b]` tokens (right padding); what lies behind "
                 "may be anything: it is never used, outputs there are exactly 0."
             )
-    yield "With two cores the rows (batch and heads) are split, the remainder on the last core."
+    windows = all(isinstance(form, Window) for _, form in plan.kernel.runs)
+    split = "channels" if windows else "rows (batch and heads)"
+    yield f"With two cores the {split} are split, the remainder on the last core."
 
 
 def _limits(plan: Plan) -> Iterator[str]:
@@ -207,9 +211,27 @@ def _pseudocode(plan: Plan) -> Iterator[str]:
                     case Delta():
                         yield from _delta(statement, form, builder)
                     case Window():
-                        yield f"{statement.state.name} = shift in, {statement.rule.name}"
+                        yield from _window(statement, form, builder)
     for output in kernel.outputs:
         yield f"{output.name} = {expression_text(output.value)}"
+
+
+def _window(run: Run, window: Window, builder: Builder) -> Iterator[str]:
+    def text(expr: Expr) -> str:
+        return expression_text(bind_arguments(expr, run, builder))
+
+    old, new = run.state.name, run.state_out.name
+    slid = f"shift[{window.axis}]({old}, {text(window.value)})"
+    named = dict(zip(run.rule.results, run.results, strict=True))
+    for emit in window.emits:
+        terms = []
+        if emit.taps is not None:
+            seen = slid if emit.after else old
+            terms.append(f"sum[{window.axis}](({text(emit.taps)}) * {seen})")
+        if emit.skip is not None:
+            terms.append(text(emit.skip))
+        yield f"{named[emit.result].name} = {' + '.join(terms)}"
+    yield f"{new} = {slid}"
 
 
 def _delta(run: Run, delta: Delta, builder: Builder) -> Iterator[str]:
