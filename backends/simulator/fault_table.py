@@ -119,7 +119,8 @@ FAULTS: Mapping[str, FaultInfo] = MappingProxyType(
         ),
         "S210": FaultInfo(
             "index out of range",
-            "Indices and slices must lie inside the tensor; slices need start < end and step >= 1.",
+            "Indices and slices must lie inside the tensor; slices need step >= 1 and, on chip, "
+            "start < end.",
             _TENSOR,
         ),
         "S211": FaultInfo(

@@ -40,7 +40,7 @@ def index_layout(
                 new_shape.append(stop - start)
                 new_strides.append(s)
                 continue
-            start, stop, step = _bounds(k, n, axis, shape)
+            start, stop, step = _bounds(k, n, axis, shape, may_be_empty=not on_chip)
             offset += start * s
             n = (stop - start + step - 1) // step
             if step != 1:
@@ -97,8 +97,13 @@ def _integer(key: Any, size: int, axis: int, shape: Ints) -> int:
     return i + size if i < 0 else i
 
 
-def _bounds(key: slice, size: int, axis: int, shape: Ints) -> tuple[int, int, int]:
-    """Return start, stop, step of a slice that lies inside its dimension."""
+def _bounds(
+    key: slice, size: int, axis: int, shape: Ints, may_be_empty: bool
+) -> tuple[int, int, int]:
+    """Return start, stop, step of a slice that lies inside its dimension.
+
+    In HBM a slice may be empty: shipped kernels take the rows of a core that has none.
+    """
     start, stop, step = key.start, key.stop, key.step
     start = 0 if start is None else _part(start, axis)
     stop = size if stop is None else _part(stop, axis)
@@ -107,7 +112,7 @@ def _bounds(key: slice, size: int, axis: int, shape: Ints) -> tuple[int, int, in
         start += size
     if stop < 0:
         stop += size
-    if step < 1 or not 0 <= start < stop <= size:
+    if step < 1 or not 0 <= start <= stop <= size or (start == stop and not may_be_empty):
         text = f"{key.start}:{key.stop}" + ("" if key.step is None else f":{key.step}")
         raise Fault(
             "S210",

@@ -44,10 +44,18 @@ def check_target(call: BoundCall) -> None:
 
 
 def check_memories(call: BoundCall) -> None:
-    """Each tile lives where its argument says (S304), at most one of a pair in PSUM (S308)."""
+    """Each tile has elements (S312) and lives where its argument says (S304), at most one of a
+    pair in PSUM (S308).
+    """
     tiles = call.tiles()
     for name, tile in tiles.items():
         param = _param(call.row, name)
+        if 0 in tile.shape:
+            raise Fault(
+                "S312",
+                f"`{name}` of `{call.row.name}` is an empty view {tuple(tile.shape)}",
+                help="skip the instruction when there is nothing to do",
+            )
         if space(tile) not in param.spaces:
             allowed = " or ".join(sorted(param.spaces))
             raise Fault(
