@@ -206,3 +206,14 @@ def test_b63_the_state_of_a_later_part_is_an_affine_map_of_its_start(
     for left, right in ((0.0, 2.675), (1.0, 2.8775), (1.225, 2.9230625)):
         got, _ = prefill(launch, run, {**call, "s0": np.full((1, 1, 1, 1), left)})
         assert got["s0"].item() == pytest.approx(right, rel=1e-6)
+
+
+def test_a_state_that_is_not_in_place_is_returned(launch: Callable[..., Any]) -> None:
+    """The same text with a state of its own: same bits, and the caller's state is left alone."""
+    text = PREFILL.replace("s0 inplace", "s0").replace("output s0 = S", "output s1 = S")
+    given = rows(13, C)
+    before = given["s0"].copy()
+    separate, same = launch(text, **given), launch(PREFILL, **given)
+    assert separate["s1"].tobytes() == same["s0"].tobytes()
+    assert separate["out"].tobytes() == same["out"].tobytes()
+    assert given["s0"].tobytes() == before.tobytes()

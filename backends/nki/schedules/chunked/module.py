@@ -106,6 +106,7 @@ def _fills(scan: Scan, plan: Plan, where: Addresses) -> dict[str, str]:
     fills = {
         "entry": scan.kernel.name,
         "state": scan.state.argument,
+        "state_out": scan.state.argument if scan.state.inplace else scan.state_out.name,
         "out": scan.out.name,
         "log": scan.log.name,
         "beta": scan.beta.name,

@@ -113,8 +113,15 @@ def _check(kernel: Kernel, run: Run, chunk: ChunkPlan) -> None:
         wrong = "several outputs of a rule"
     elif isinstance(chunk.solve, DeltaSolve) and chunk.solve.rows is Rows.EXCLUSIVE:
         wrong = "a read before the decay"
+    elif any(_is_state(o, run) and o.dims != state.dims for o in kernel.outputs):
+        wrong = "a state that leaves in another layout than it came in"
     if wrong:
         raise refuse(f"the chunked schedule does not emit {wrong} yet", run.span)
+
+
+def _is_state(output: Output, run: Run) -> bool:
+    """Whether an output is the state after the last token."""
+    return isinstance(output.value, Ref) and output.value.symbol == run.state_out
 
 
 @frozen
