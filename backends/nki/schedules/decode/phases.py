@@ -12,38 +12,28 @@ from contextlib import contextmanager
 from attrs import define, field
 
 from backends.nki.contract import Contract
-from backends.nki.program.build import Block, Names, compare, every, interleaved, part, repeated
+from backends.nki.program.build import Block, Names, every, interleaved, part
 from backends.nki.program.nodes import (
     F32,
-    Allocate,
     Element,
-    If,
-    Operand,
     Space,
-    Statement,
     Tile,
     Token,
     View,
 )
 from backends.nki.program.numbers import ONE, ZERO, Name, Number, smallest
-from backends.nki.program.outline import used
 from backends.nki.schedules.decode.calls import ROWS
+from backends.nki.schedules.decode.order import order_loads, order_preparation
 from backends.nki.schedules.decode.slots import Slots, load_accepted, load_slots
 from backends.nki.schedules.decode.states import load_states, store_states, store_token_states
 from backends.nki.schedules.decode.step import Step
-from backends.nki.schedules.ordering import ordered
+from backends.nki.schedules.decode.update import update_head
 from backends.nki.select.constants import Constants
 from backends.nki.select.inputs import RowWindow, rows_of
-from backends.nki.select.layouts import GPSIMD, SCALAR, TENSOR, Layout
+from backends.nki.select.layouts import SCALAR, TENSOR, Layout
 from backends.nki.select.selector import Selector
-from backends.nki.select.terms import Known, Stage, Term
+from backends.nki.select.terms import Stage, Term
 from gdsl.ir.kernel import Output
-
-STORE = 4
-"""Heads per transfer of new states: they leave early."""
-
-GPSIMD_TURN = 8
-"""One head in so many is added by GpSimdE when the state is narrower than fp32."""
 
 PHASES = {
     "load_vectors": "Bring in the vectors of a tile of rows, one row per partition.",
@@ -60,18 +50,6 @@ PHASES = {
     "store_token_states": "Send the states after this token to HBM; zeros where it is no token.",
 }
 """Functions of the emitted module, in the order a row meets them."""
-
-
-FIRST_ARRIVAL, NEXT_ARRIVAL = 1220.0, 500.0
-"""Nanoseconds until the first vector is there, and between two of them on one queue."""
-_AFTER = {
-    "read_head": 4000.0,
-    "spread_decay": 3000.0,
-    "group_deltas": 3000.0,
-    "group_outputs": 1000.0,
-    "finish_rows": 500.0,
-}
-"""Nanoseconds of work that follow a phase for the first tile of rows, roughly."""
 
 
 @define
@@ -144,50 +122,15 @@ class Phases:
         self._transpose_keys()
         self._read_head()
         deltas = self._group_deltas()
-        self._update_head(deltas)
+        update_head(self, deltas)
         store_states(self)
         store_token_states(self)
         self._group_outputs()
         self._finish_rows()
         for function in tuple(self.selector.functions.values())[:1]:
             self.constants.warm(function)
-        self._order_loads()
-        self._order_preparation(deltas)
-
-    def _order_loads(self) -> None:
-        """Bring in first what most of the work waits for."""
-        block = self.blocks["load_vectors"]
-        chunks: list[tuple[Tile, list[Statement]]] = []
-        for statement in block.statements:
-            if isinstance(statement, Allocate):
-                chunks.append((statement.tile, [statement]))
-            else:
-                chunks[-1][1].append(statement)
-        rank = {leaf: place for place, leaf in enumerate(self.step.loads)}
-        chunks.sort(key=lambda chunk: rank[self.selector.loaded[chunk[0]]])
-        block.statements = [statement for _, chunk in chunks for statement in chunk]
-
-    def _order_preparation(self, deltas: list[View]) -> None:
-        """Let gates and norms fill each other's gaps; what deltas need comes first."""
-        block, others = self.blocks["prepare_rows"], dict(self.blocks)
-        del others["prepare_rows"]
-        order = {leaf: place for place, leaf in enumerate(self.step.loads)}
-        arrivals = {
-            tile.name: FIRST_ARRIVAL + NEXT_ARRIVAL * order[leaf]
-            for tile, leaf in self.selector.loaded.items()
-        }
-        urgent = {
-            name: _AFTER[phase]
-            for phase in (
-                "group_outputs",
-                "finish_rows",
-                "read_head",
-                "spread_decay",
-                "group_deltas",
-            )
-            for name in used(others[phase].statements)
-        }
-        block.statements = ordered(block.statements, self.target, arrivals, urgent)
+        order_loads(self)
+        order_preparation(self)
 
     def ask(self, inputs: str, reads: str | None = None, after: str | None = None) -> None:
         """Name the phases in which terms are computed from now on."""
@@ -205,7 +148,7 @@ class Phases:
         return bool(self.window.outer)
 
     @property
-    def _place(self) -> Number:
+    def place(self) -> Number:
         """Where the head at hand lies in the state tile."""
         return self.lane + self.head if self.resident else self.head
 
@@ -236,7 +179,7 @@ class Phases:
         block.do("tensor_copy", dst=low, src=rest)
         return high, low
 
-    def _key_columns(self, keys: View, row: Number, first: int, count: int) -> View:
+    def key_columns(self, keys: View, row: Number, first: int, count: int) -> View:
         """Vectors first, first + 1, ... of one row."""
         width = len(self.step.columns)
         return part(keys, None, (width * row + first, count))
@@ -254,8 +197,8 @@ class Phases:
                 body.do(
                     "nc_matmul",
                     dst=part(self.raw, (0, width), (column, count)),
-                    stationary=part(self.state, None, (self._place * V + start, width)),
-                    moving=self._key_columns(keys, self.lane + self.head, 0, count),
+                    stationary=part(self.state, None, (self.place * V + start, width)),
+                    moving=self.key_columns(keys, self.lane + self.head, 0, count),
                     accumulate=i > 0,
                 )
 
@@ -316,73 +259,6 @@ class Phases:
         self.selector.into_held(term, view)
         return view
 
-    # ---- update
-
-    def _update_head(self, deltas: list[View]) -> None:
-        (K, V), block, step = self.sizes, self.blocks["update_head"], self.step
-        row = self.lane + self.head
-        old = part(self.state, None, (self._place * V, V))
-        current = self._decayed(old, row)
-        new = View(Tile("new_sb", (K, STORE * V), self.stored, Space.SBUF), (K, STORE * V))
-        target = old if self.resident else part(new, None, (self.head % STORE * V, V))
-        for update, delta in zip(step.terms.updates, deltas, strict=True):
-            spread = block.tile("delta_psum", (K, V), F32, Space.PSUM)
-            block.do(
-                "nc_matmul",
-                dst=spread,
-                stationary=repeated(self.constants.identity(), row, self.lane + self.heads, K),
-                moving=part(delta, (0, self.lane + self.heads), None),
-                is_stationary_onezero=True,
-                accumulate=False,
-            )
-            key = self._key_columns(self.keys, row, step.columns.index(update.key), 1)
-            self._add(block, target, spread, key, current)
-            current = target
-        if not step.terms.updates:
-            block.do("tensor_copy", dst=target, src=current)
-
-    def _add(self, block: Block, dst: View, spread: View, key: View, decayed: View) -> None:
-        """dst <- spread * key + decayed."""
-        if self.stored == F32:
-            _multiply_add(block, dst, spread, key, decayed)
-            return
-        mine, others = block.inner(), block.inner()
-        mine.comment("With half the bytes to move VectorE would be the limit: GpSimdE adds here.")
-        scaled = mine.tile("scaled_sb", dst.shape, F32)
-        mine.do("activation", dst=scaled, op=Token("nl.copy"), data=spread, scale=key)
-        mine.do(
-            "tensor_tensor",
-            dst=dst,
-            data1=scaled,
-            data2=decayed,
-            op=Token("nl.add"),
-            engine=GPSIMD,
-        )
-        _multiply_add(others, dst, spread, key, decayed)
-        turn = compare("==", self.head % GPSIMD_TURN, GPSIMD_TURN - 1)
-        block.statements.append(If(turn, tuple(mine.statements), tuple(others.statements)))
-
-    def _decayed(self, old: View, row: Number) -> View:
-        decay, block = self.step.terms.decay, self.blocks["update_head"]
-        if decay is None:
-            return old
-        scale: Operand
-        if isinstance(decay, Known):
-            scale = decay.value
-        else:
-            self.ask("prepare_rows")
-            if decay.wide is None:
-                # The deltas use it as a row factor anyway.
-                self.selector.value(decay, Layout.ROWS, Stage.INPUTS)
-                self.ask("spread_decay")
-            by_key = self.selector.value(decay, Layout.KEYS, Stage.INPUTS)
-            assert isinstance(by_key, View)
-            varies = self.selector.is_tile(decay, Layout.KEYS)
-            scale = part(by_key, None, (row, 1)) if varies else by_key
-        decayed = block.tile("decayed_sb", old.shape, F32)
-        block.do("activation", dst=decayed, op=Token("nl.copy"), data=old, scale=scale)
-        return decayed
-
     # ---- outputs
 
     def _group_outputs(self) -> None:
@@ -417,15 +293,3 @@ class Phases:
         view = block.tile(f"{output.name}_sb", (self.window.count, width), element)
         self.selector.into(value, view)
         return view
-
-
-def _multiply_add(block: Block, dst: View, data: View, scale: View, summand: View) -> None:
-    block.do(
-        "scalar_tensor_tensor",
-        dst=dst,
-        data=data,
-        op0=Token("nl.multiply"),
-        operand0=scale,
-        op1=Token("nl.add"),
-        operand1=summand,
-    )

@@ -32,9 +32,10 @@ from backends.nki.program.numbers import (
 )
 from backends.nki.program.outline import Pack, defined, outline, used
 from backends.nki.schedules.decode.calls import GROUP, ROWS, Calls
-from backends.nki.schedules.decode.phases import PHASES, STORE, Phases
+from backends.nki.schedules.decode.phases import PHASES, Phases
 from backends.nki.schedules.decode.step import only_run, row_axes, step_of
 from backends.nki.schedules.decode.tokens import write_tokens
+from backends.nki.schedules.decode.update import STORE
 from backends.nki.select.constants import PARTITIONS
 from backends.nki.select.inputs import RowWindow
 from gdsl.algorithm.plan import Plan
