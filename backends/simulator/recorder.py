@@ -63,7 +63,6 @@ class BufferUse:
 
     allocation: Allocation
     born: int
-    """Its first record; before there is one, the record that came next when it was allocated."""
     """The record that first accesses it; the next record at its allocation until one does."""
     number: int = 0
     """Its place in the trace's list of buffers."""
