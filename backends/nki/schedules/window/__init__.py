@@ -7,12 +7,15 @@ new window is the end of the line (with lengths, the columns before the end of e
 
     step    one token: the taps of all channels and rows at once, fp32 products on VectorE with the
             weights repeated over the rows; one transfer each way for a block of channels
-    scan    2,048 tokens of a channel per partition at once. The older taps are matmuls with
-            diagonal stationaries (TensorE, fp32 sums in PSUM), the newest tap is one
-            scalar_tensor_tensor that reads them, bias and silu are ScalarE's evacuation
+    scan    2,048 tokens of a channel per partition at once: the taps are matmuls with diagonal
+            stationaries, summed in fp32 in PSUM; bias and silu are ScalarE's evacuation. Lines
+            are fetched two groups of channels ahead
 
-What rounds: in a scan the weights of the older taps are rounded to the dtype of the tokens, once;
-with fp32 tokens nothing is. Products and sums are fp32 everywhere.
+What rounds: products and sums are fp32 everywhere. TensorE does not mix fp32 with 16-bit tokens,
+so beside those a scan's weights are fp16: two stationaries (the weight, and what its rounding left)
+up to 512 tokens; one for longer prompts, whose weights so have 11 bits, and none beyond 65,504.
+With fp32 tokens nothing is rounded, and in a step neither. A NaN or an infinity of one channel
+reaches the other channels of its token in a scan (0 times NaN, in the matmul).
 """
 
 from backends.nki.schedules.window.filter import has_window

@@ -13,7 +13,6 @@ from backends.nki.program.nodes import (
     Function,
     Operand,
     Pattern,
-    Range,
     Space,
     Tile,
     Token,
@@ -32,6 +31,7 @@ from backends.nki.schedules.window.tensors import (
     SLOT,
     SYNC,
     Tensors,
+    to_the_end,
 )
 from gdsl.ir.types import DtypeVar
 
@@ -39,6 +39,7 @@ BLOCK, TOKENS, BANK = Name("BLOCK"), Name("TOKENS"), Name("BANK")
 LINES, PARTITIONS = Name("LINES"), Name("PARTITIONS")
 TOKEN, COUNT = Name("token"), Name("tokens")
 GROUP, HELD, MEMBER = Name("group"), Name("held"), Name("member")
+GPSIMD = Token("nisa.engine.gpsimd")
 DOCS = {
     "load_lines": "Bring in the lines of `held` channels of each partition, from `group` on.",
     "filter_channel": "Weigh, activate and store the tokens of one channel of each partition.",
@@ -149,28 +150,51 @@ class Scan:
         block.comment("A tap is a diagonal stationary: 11 bits of it beside 16-bit tokens.")
         element = self._tap_element(block)
         diagonal_sb = block.tile("diagonal_sb", (LANES, taps * LANES), element)
-        block.do(
-            "tensor_tensor",
-            dst=diagonal_sb,
-            data1=Pattern(identity, ((PARTITIONS, LANES), (ZERO, taps), (ONE, LANES)), ZERO),
-            data2=Pattern(
+        spread: dict[str, Operand] = {
+            "data1": Pattern(identity, ((PARTITIONS, LANES), (ZERO, taps), (ONE, LANES)), ZERO),
+            "data2": Pattern(
                 weight, ((MANY * taps, LANES), (ONE, taps), (ZERO, LANES)), channel * taps
             ),
-            op=Token("nl.multiply"),
-            engine=Token("nisa.engine.gpsimd"),
-        )
+            "op": Token("nl.multiply"),
+            "engine": GPSIMD,
+        }
+        block.do("tensor_tensor", dst=diagonal_sb, **spread)
+        block.comment("For few tokens, what that leaves of the weights is a second stationary.")
+        short = compare("<=", Name(self.tensors.filter.run.axis or ""), BANK)
+        rest_sb = block.tile("rest_sb", (LANES, taps * LANES), element)
+        with block.when(short) as few:
+            wide_sb = few.tile("wide_sb", (LANES, taps * LANES), F32)
+            few.do("tensor_tensor", dst=wide_sb, **spread)
+            few.do(
+                "tensor_tensor",
+                dst=rest_sb,
+                data1=wide_sb,
+                data2=diagonal_sb,
+                op=Token("nl.subtract"),
+                engine=GPSIMD,
+            )
         sum_psum = block.tile("sum_psum", (LANES, ROWS, COUNT), F32, Space.PSUM)
         with block.loop("start", ZERO, COUNT, BANK) as (bank, start):
             width = bank.let_named("width", smallest(BANK, COUNT - start))
             with bank.loop("tap", ZERO, taps) as (body, tap):
                 first = body.let_named("begin", start + tap + self.tensors.before)
+                moving = part(line_sb, None, None, (MEMBER, ONE), (first, width))
+                dst = part(sum_psum, None, None, (start, width))
                 body.do(
                     "nc_matmul",
-                    dst=part(sum_psum, None, None, (start, width)),
+                    dst=dst,
                     stationary=part(diagonal_sb, None, (tap * LANES, LANES)),
-                    moving=part(line_sb, None, None, (MEMBER, ONE), (first, width)),
+                    moving=moving,
                     accumulate=compare(">", tap, 0),
                 )
+                with body.when(short) as few:
+                    few.do(
+                        "nc_matmul",
+                        dst=dst,
+                        stationary=part(rest_sb, None, (tap * LANES, LANES)),
+                        moving=moving,
+                        accumulate=True,
+                    )
         return sum_psum
 
     def _tokens(self, window_sb: View, new_sb: View, line_sb: View, lengths: Lengths) -> Block:
@@ -253,9 +277,3 @@ class Scan:
 def _whole(name: str, shape: tuple[Number, ...], element: Element) -> View:
     """A tile that another function makes."""
     return View(Tile(name, shape, element, Space.SBUF), shape)
-
-
-def to_the_end(view: View, start: Number, count: Number) -> View:
-    """The last `count` columns, which begin at `start`."""
-    index = (*(None for _ in view.shape[1:]), Range(start, None))
-    return View(view.tile, (*view.shape[:-1], count), index)

@@ -15,6 +15,7 @@ from backends.nki.schedules.window.tensors import (
     SLOT,
     SYNC,
     Tensors,
+    to_the_end,
 )
 
 BLOCK = Name("BLOCK")
@@ -65,7 +66,7 @@ def _slide(block: Block, tensors: Tensors, window_sb: View, token_sb: View) -> N
     new_sb = block.tile("new_sb", (LANES, ROWS, MANY, columns), new.element)
     block.do(
         "tensor_copy",
-        dst=part(new_sb, None, None, None, (columns - 1, ONE)),
+        dst=to_the_end(new_sb, columns - 1, ONE),
         src=token_sb,
         engine=Token("nisa.engine.gpsimd"),
     )
@@ -73,7 +74,7 @@ def _slide(block: Block, tensors: Tensors, window_sb: View, token_sb: View) -> N
         older.do(
             "tensor_copy",
             dst=part(new_sb, None, None, None, (ZERO, columns - 1)),
-            src=part(window_sb, None, None, None, (ONE, columns - 1)),
+            src=to_the_end(window_sb, ONE, columns - 1),
             engine=Token("nisa.engine.gpsimd"),
         )
     tensors.store_windows(block, new_sb)
@@ -98,7 +99,8 @@ def _sum(block: Block, tensors: Tensors, window_sb: View, token_sb: View, weight
     )
     with block.loop("tap", ZERO, taps - 1) as (body, tap):
         product_sb = body.tile("product_sb", shape, F32)
-        column = part(window_sb, None, None, None, (tap + tensors.before, ONE))
+        place = body.let_named("column", tap + tensors.before)
+        column = part(window_sb, None, None, None, (place, ONE))
         body.do(
             "tensor_tensor",
             dst=product_sb,

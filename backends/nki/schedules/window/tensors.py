@@ -19,6 +19,7 @@ from backends.nki.program.nodes import (
     Element,
     Operand,
     Pattern,
+    Range,
     Tile,
     Token,
     View,
@@ -184,3 +185,9 @@ class Tensors:
             block.decide(compare("==", Name(name), NONE), missing, given)
         else:
             block.extend(given)
+
+
+def to_the_end(view: View, start: Number, count: Number) -> View:
+    """The last `count` columns, which begin at `start`."""
+    index = (*(None for _ in view.shape[1:]), Range(start, None))
+    return View(view.tile, (*view.shape[:-1], count), index)
