@@ -91,18 +91,18 @@ def judge(
     x: Array,
     reference: Array,
     allowed: Allowed,
-    stored: Dtype,
+    stored: Dtype | None,
 ) -> Verdict:
     """Compare an output with its reference.
 
     `axes` name the dimensions of both; those in `groups` separate groups. `stored` is the dtype the
-    output was rounded to.
+    output was rounded to; None when the reference was rounded to it as well.
     """
     x2, ref2 = grouped(x, axes, groups), grouped(reference, axes, groups)
     if not ref2.size:
         return Verdict(name, 0.0, 0.0, 0.0, None, {}, 0.0, 0.0, ok=True)
     scale = group_scale(ref2)
-    rounding = storage_rounding(ref2, stored)
+    rounding = storage_rounding(ref2, stored) if stored else np.zeros_like(ref2)
     relative = _difference(x2, ref2) / scale[:, None]
     e_rms = errors_rms(x2, ref2, scale)
     rms = allowed.rms + np.sqrt(np.mean(rounding**2, axis=1)) / scale

@@ -231,7 +231,7 @@ class _Work:
                         two.outputs[name],
                         one.outputs[name].astype(np.float64),
                         _exact(one, name, request.kernel),
-                        Dtype.F32,
+                        None,
                     )
                     for name in one.outputs
                 )
