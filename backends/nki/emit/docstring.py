@@ -160,11 +160,20 @@ def _serving(plan: Plan) -> Iterator[str]:
 
 
 def _limits(plan: Plan) -> Iterator[str]:
-    """What a caller must not expect of the decode schedule."""
+    """What a caller must not expect of a schedule."""
     if plan.form != "chunked" and any(isinstance(form, Delta) for _, form in plan.kernel.runs):
         yield (
             "A NaN or Inf in a live row reaches the other rows of its tile (up to 128): TensorE "
             "picks a row by multiplying the others with 0."
+        )
+    if all(isinstance(form, Window) and run.axis for run, form in plan.kernel.runs):
+        yield (
+            "Beside 16-bit tokens the weights are held in fp16, magnitudes below 65,504: to 22 "
+            "bits or 3e-8 in calls of up to 512 tokens, to 11 bits in longer ones."
+        )
+        yield (
+            "A NaN or Inf in a channel of a valid token reaches the other channels of that token: "
+            "TensorE multiplies them with 0."
         )
 
 

@@ -13,7 +13,7 @@ new window is the end of the line (with lengths, the columns before the end of e
 
 What rounds: products and sums are fp32 everywhere. TensorE does not mix fp32 with 16-bit tokens,
 so beside those a scan's weights are fp16: two stationaries (the weight, and what its rounding left)
-up to 512 tokens; one for longer prompts, whose weights so have 11 bits, and none beyond 65,504.
+up to 512 tokens (22 bits, or 3e-8), one for longer prompts (11 bits), magnitudes below 65,504.
 With fp32 tokens nothing is rounded, and in a step neither. A NaN or an infinity of one channel
 reaches the other channels of its token in a scan (0 times NaN, in the matmul).
 """
