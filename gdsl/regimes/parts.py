@@ -37,6 +37,11 @@ def input_parts(item: Input) -> tuple[Part, ...]:
     return tuple(_parts(item.name, (), positions(item.dims)))
 
 
+def symbol_part(kernel: Kernel, symbol: Symbol) -> Part:
+    """Return the first part of the input that a symbol stands for."""
+    return input_parts(next(item for item in kernel.inputs if item.symbol == symbol))[0]
+
+
 def state_parts(state: State) -> tuple[Part, ...]:
     """Return the parts of a state's argument (with its pool or checkpoint axis)."""
     return tuple(_parts(state.argument, (), positions(state.dims)))

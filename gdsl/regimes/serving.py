@@ -6,18 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gdsl.ir.kernel import Run
-from gdsl.ir.node import Symbol
-from gdsl.regimes.parts import Part, input_parts, state_parts
+from gdsl.regimes.parts import Part, input_parts, state_parts, symbol_part
 from gdsl.regimes.trial import Outcome, Setting, Skip, single
 from gdsl.runner import Array
 
 
 def padding(setting: Setting) -> Outcome:
     """Rows of different lengths, one of them empty; NaN past the end of each."""
-    run = next((r.run for r in setting.roles if r.run.valid_len), None)
+    run = next((run for run in setting.runs if run.valid_len), None)
     if run is None or run.valid_len is None or run.axis is None:
         return Skip("the kernel takes no lengths")
-    lengths = _input_part(setting, run.valid_len)
+    lengths = symbol_part(setting.kernel, run.valid_len)
     tokens = setting.sizes[run.axis]
     values = setting.values()
     rows = values[lengths].size
@@ -46,13 +45,13 @@ def slots(setting: Setting) -> Outcome:
     state = next((s for s in setting.kernel.states if s.slots), None)
     if state is None or state.slots is None:
         return Skip("the kernel takes its states from no pool")
-    read = _input_part(setting, state.slots.read)
+    read = symbol_part(setting.kernel, state.slots.read)
     values = setting.values()
     rows, pool = values[read].size, setting.sizes[state.slots.axis]
     own = np.where(np.arange(rows) < pool, np.arange(rows), -1).astype(float)
     values[read] = np.where(np.arange(rows) % 4 == 2, -1.0, own)
     if state.slots.write is not None:
-        write = _input_part(setting, state.slots.write)
+        write = symbol_part(setting.kernel, state.slots.write)
         values[write] = np.where(np.arange(rows) % 4 == 1, float(pool), own)
         both_off = np.arange(rows) % 4 == 3
         values[read] = np.where(both_off, -1.0, values[read])
@@ -69,7 +68,7 @@ def reset(setting: Setting) -> Outcome:
     state = next((s for s in setting.kernel.states if s.unless), None)
     if state is None or state.unless is None:
         return Skip("the kernel has no reset flag")
-    flag = _input_part(setting, state.unless)
+    flag = symbol_part(setting.kernel, state.unless)
     values = setting.values()
     keep = np.arange(values[flag].size) % 2 == 1
     values[flag] = keep.astype(float)
@@ -78,14 +77,9 @@ def reset(setting: Setting) -> Outcome:
             continue
         for part in state_parts(other):
             if other.slots is not None:
-                read = values[_input_part(setting, other.slots.read)].astype(int)
+                read = values[symbol_part(setting.kernel, other.slots.read)].astype(int)
                 at = part.axes.index(other.slots.axis)
                 np.moveaxis(values[part], at, 0)[read[(~keep) & (read >= 0)]] = np.nan
             else:
                 np.moveaxis(values[part], part.axes.index(flag.axes[0]), 0)[~keep] = np.nan
     return single(setting, values)
-
-
-def _input_part(setting: Setting, symbol: Symbol) -> Part:
-    item = next(item for item in setting.kernel.inputs if item.symbol == symbol)
-    return input_parts(item)[0]

@@ -8,7 +8,7 @@ import numpy as np
 
 from gdsl.ir.dims import Product
 from gdsl.regimes.base import Sizes, mapped_axes, to_arguments
-from gdsl.regimes.parts import Part, state_parts
+from gdsl.regimes.parts import Part, state_parts, symbol_part
 from gdsl.regimes.trial import Arguments, Outcome, Setting, Skip, Trial, carried_states, single
 from gdsl.runner import Array
 from gdsl.shapes import dim_axes
@@ -110,7 +110,12 @@ def _tokens(
         key: array[tuple(part if name == axis else slice(None) for name in key.axes)]
         for key, array in values.items()
     }
-    return to_arguments(setting.kernel, taken, {**sizes, axis: part.stop - part.start})
+    length = part.stop - part.start
+    for run in setting.runs:
+        if run.axis == axis and run.valid_len is not None:
+            lengths = symbol_part(setting.kernel, run.valid_len)
+            taken[lengths] = np.clip(values[lengths] - part.start, 0, length)
+    return to_arguments(setting.kernel, taken, {**sizes, axis: length})
 
 
 def _resized(setting: Setting, changes: Iterable[dict[str, int]]) -> tuple[Trial, ...]:

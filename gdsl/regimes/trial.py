@@ -41,9 +41,14 @@ class Setting:
         return kernel_roles(self.kernel)
 
     @property
+    def runs(self) -> tuple[Run, ...]:
+        """All runs of the kernel, windows included, in body order."""
+        return tuple(statement for statement in self.kernel.body if isinstance(statement, Run))
+
+    @property
     def scan_axis(self) -> str | None:
         """The axis of tokens; None for a kernel that takes one token per call."""
-        return next((r.run.axis for r in self.roles if r.run.axis), None)
+        return next((run.axis for run in self.runs if run.axis), None)
 
     def tokens(self, wanted: int) -> int:
         """The wanted number of tokens, or the most that the kernel's text allows."""

@@ -12,6 +12,8 @@ from gdsl.verification.judge import Verdict
 from gdsl.version import __version__
 
 SCHEMA = 1
+_SHOWN = 6
+"""Cases that disagree and are described in the text."""
 
 
 @frozen
@@ -175,20 +177,25 @@ def _share(verdict: Verdict) -> float:
 
 
 def failure_lines(report: VerifyReport) -> Iterator[str]:
-    """Yield what is wrong with each case that disagrees, and the command that repeats it."""
-    for case in report.cases:
+    """Yield what is wrong with the first cases that disagree, and the commands that repeat them."""
+    failed = [case for case in report.cases if not case.ok]
+    for case in failed[:_SHOWN]:
         for verdict in case.outputs:
             if not verdict.ok:
-                place = ", ".join(f"{axis} {index}" for axis, index in verdict.at.items())
-                limit = "" if verdict.bound_max is None else f" (bound {verdict.bound_max:.1e})"
-                yield (
-                    f"{case.regime}, {case.target}, LNC {case.lnc}, {case.precision}: "
-                    f"`{verdict.name}` is {verdict.value:.9g} at {place}, "
-                    f"expected {verdict.expected:.9g}"
-                )
-                yield (
-                    f"  e_rms {verdict.e_rms:.2e} (bound {verdict.bound_rms:.1e}), "
-                    f"e_max {verdict.e_max:.2e}{limit}"
-                )
-        if not case.ok:
-            yield f"  repeat: {case.repro}"
+                yield from _verdict_lines(case, verdict)
+        yield f"  repeat: {case.repro}"
+    if len(failed) > _SHOWN:
+        yield f"and {len(failed) - _SHOWN} more cases; `--json` lists them all"
+
+
+def _verdict_lines(case: Case, verdict: Verdict) -> Iterator[str]:
+    place = ", ".join(f"{axis} {index}" for axis, index in verdict.at.items())
+    limit = "" if verdict.bound_max is None else f" (bound {verdict.bound_max:.1e})"
+    yield (
+        f"{case.regime}, {case.target}, LNC {case.lnc}, {case.precision}: "
+        f"`{verdict.name}` is {verdict.value:.9g} at {place}, expected {verdict.expected:.9g}"
+    )
+    yield (
+        f"  e_rms {verdict.e_rms:.2e} (bound {verdict.bound_rms:.1e}), "
+        f"e_max {verdict.e_max:.2e}{limit}"
+    )
