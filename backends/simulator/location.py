@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import NamedTuple
 
 from gdsl.source import Source, Span
@@ -14,6 +14,8 @@ _DEFINITION = re.compile(r"\s*(def|class)\b")
 
 _SOURCES: dict[str, Source] = {}
 """Kernel texts by the file name their code was compiled under."""
+_LOCATIONS: dict[tuple[int, int], tuple[CodeType, Location]] = {}
+"""Locations by code object (kept alive by the value) and instruction."""
 
 
 class Location(NamedTuple):
@@ -66,7 +68,13 @@ def here(skip: int = 1) -> Location:
     while frame is not None:
         code = frame.f_code
         if code.co_filename in _SOURCES:
-            return Location(code.co_filename, frame.f_lineno, code.co_name)
+            # Finding a line number walks the line table of the function, so it is done once.
+            key = (id(code), frame.f_lasti)
+            known = _LOCATIONS.get(key)
+            if known is None or known[0] is not code:
+                place = Location(code.co_filename, frame.f_lineno, code.co_name)
+                known = _LOCATIONS[key] = (code, place)
+            return known[1]
         frame = frame.f_back
     return NOWHERE
 

@@ -108,11 +108,6 @@ class Machine:
             self.pair.check()
             if barrier is None:
                 self.shared_log.add(reads, writes, self.data)
-        for operands in (reads, writes):
-            for _, view in operands:
-                dynamic = view.dynamic
-                if dynamic is not None and isinstance(dynamic.index, NkiTensor):
-                    reads = [*reads, ("index", dynamic.index)]
         return self.recorder.add(engine, opcode, reads, writes, attributes or {}, name, barrier)
 
     def exchange(self, kind: str, key: object, payload: Any) -> tuple[Any, int]:

@@ -17,6 +17,7 @@ from backends.isa.trace import Attribute, Engine
 from backends.simulator.faults import Fault
 from backends.simulator.location import Location, here
 from backends.simulator.memory import Allocation, Storage
+from backends.simulator.registers import VirtualRegister
 
 if TYPE_CHECKING:
     from backends.simulator.tensor import NkiTensor
@@ -135,7 +136,11 @@ class Recorder:
     ) -> NkiInstruction:
         """Record one instruction at the kernel line that is executing."""
         index = len(self.records)
-        read, written = self._accesses(reads, index), self._accesses(writes, index)
+        tables: list[Operand] = []
+        read = self._accesses(reads, index, tables)
+        written = self._accesses(writes, index, tables)
+        if tables:
+            read += self._accesses(tables, index, [])
         after = [] if self._ordered_last is None else [self._ordered_last]
         what = (engine, opcode, read, written, here(4), name, attributes)
         self.records.append(_make_tuple(RawRecord, (*what, after, barrier, self.loop)))
@@ -143,11 +148,16 @@ class Recorder:
             self._ordered_last = index
         return NkiInstruction(self, index)
 
-    def _accesses(self, operands: Sequence[Operand], index: int) -> tuple[RawAccess, ...]:
-        """Return the layouts of operands, which record `index` uses."""
+    def _accesses(
+        self, operands: Sequence[Operand], index: int, tables: list[Operand]
+    ) -> tuple[RawAccess, ...]:
+        """Return the layouts of operands, which record `index` uses; add the tensors of run-time
+        indices to `tables`.
+        """
         found = []
         for operand, view in operands:
-            use = self._uses.get(view.storage.id) or self.add_buffer(view.storage)
+            storage = view.storage
+            use = self._uses.get(storage.id) or self.add_buffer(storage)
             if use.last < 0:
                 use.born = index  # a tensor that was only declared holds nothing yet
             use.last = index
@@ -157,8 +167,11 @@ class Recorder:
                     f"tensor `{view.name or 'unnamed'}` of a device loop's body is used outside",
                     help="allocate it before the loop",
                 )
+            dynamic = view.dynamic
+            if dynamic is not None and not isinstance(dynamic.index, VirtualRegister):
+                tables.append(("index", dynamic.index))
             layout = (operand, use.number, view.dtype, view.shape, view.strides, view.offset,
-                      view.dynamic is not None)  # fmt: skip
+                      dynamic is not None)  # fmt: skip
             found.append(_make_tuple(RawAccess, layout))
         return tuple(found)
 

@@ -134,6 +134,7 @@ class NkiTensor(Views, AccessPatterns):
 
         current().warn("S108", "a tensor is always true; write `!= None` where that is meant")
         return True
+
     __iter__ = None
 
     # What instructions need.

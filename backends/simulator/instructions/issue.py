@@ -38,57 +38,50 @@ def issue(machine: Machine, name: str, args: Sequence[Any], kwargs: Mapping[str,
     special = _SPECIAL.get(name)
     if special is not None:
         return special(machine, name, args, kwargs)
-    plan, values = _planned(machine, name, args, kwargs)
+    key = key_of(name, args, kwargs)
+    plan: Plan | None = machine.plans.get(key) if key is not None else None
+    if plan is None:
+        plan = _plan(check(machine, name, args, kwargs), args, kwargs)
+        if key is not None:
+            machine.plans[key] = plan
     if name == "nc_matmul":
-        return _matmul(machine, plan, values)
+        return _matmul(machine, plan, args, kwargs)
     handle = machine.emit(
         plan.engine,
         name,
-        [(operand, values[operand]) for operand in plan.reads],
-        [(operand, values[operand]) for operand in plan.writes],
+        plan.tiles(plan.reads, args, kwargs),
+        plan.tiles(plan.writes, args, kwargs),
         plan.attributes,
-        values["name"],
+        plan.name,
     )
     if machine.data:
-        FUNCTIONS[name](plan.call(values, machine))
+        FUNCTIONS[name](plan.call(machine, args, kwargs))
     return handle
 
 
-def _planned(
-    machine: Machine, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> tuple[Plan, dict[str, Any]]:
-    """The checked form of a call, from an earlier call with the same key when there is one."""
-    key = key_of(name, args, kwargs)
-    known: Plan | None = machine.plans.get(key) if key is not None else None
-    if known is not None:
-        return known, known.fill(args, kwargs)
-    call = check(machine, name, args, kwargs)
-    plan = _plan(call, args, kwargs)
-    if key is not None:
-        machine.plans[key] = plan
-    return plan, call.values
-
-
-def _matmul(machine: Machine, plan: Plan, values: dict[str, Any]) -> Any:
+def _matmul(machine: Machine, plan: Plan, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """A matmul reads its destination when it accumulates, which only the moment can tell."""
-    call = plan.call(values, machine)
-    added = accumulating(call)
-    adds = added is not False
-    writes = [("dst", values["dst"])]
-    reads = [("stationary", values["stationary"]), ("moving", values["moving"])]
+    reads = plan.tiles(plan.reads, args, kwargs)
+    writes = plan.tiles(plan.writes, args, kwargs)
+    if not machine.data:
+        storage = writes[0][1].storage
+        adds = storage.written if plan.values["accumulate"] is None else plan.values["accumulate"]
+        storage.written = True
+    else:
+        call = plan.call(machine, args, kwargs)
+        added = accumulating(call)
+        adds = added is not False
+        call.values["accumulate"] = added
     handle = machine.emit(
         plan.engine,
         "nc_matmul",
         reads + writes if adds else reads,
         writes,
         {**plan.attributes, "accumulate": adds},
-        values["name"],
+        plan.name,
     )
     if machine.data:
-        values["accumulate"] = added
         FUNCTIONS["nc_matmul"](call)
-    else:
-        values["dst"].storage.written = True
     return handle
 
 
@@ -128,14 +121,16 @@ def _plan(call: BoundCall, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Pl
         for param in call.row.params
         if param.keeps == "always" or (param.keeps == "sometimes" and sometimes)
     ]
+    found = places(call.row, args, kwargs)
     return Plan(
         row=call.row,
         engine=call.engine,
         values=dict(call.values),
-        places=places(call.row, args, kwargs),
-        reads=(*call.read(), *kept),
-        writes=tuple(call.written()),
+        places=found,
+        reads=tuple((operand, found[operand]) for operand in (*call.read(), *kept)),
+        writes=tuple((operand, found[operand]) for operand in call.written()),
         attributes=attributes(call),
+        name=call["name"],
     )
 
 

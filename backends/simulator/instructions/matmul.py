@@ -27,8 +27,6 @@ def accumulating(call: BoundCall) -> NDArray[np.bool_] | bool:
     asked: bool | None = call["accumulate"]
     if asked is False:
         return False
-    if not call.machine.data:
-        return dst.storage.written if asked is None else asked
     state = dst.accumulation_state()
     by_matmul = (state & MATMUL_WROTE) != 0
     everywhere = bool(by_matmul.all())

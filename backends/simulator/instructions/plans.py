@@ -15,7 +15,6 @@ from backends.isa.schema import Engine, Instruction
 from backends.isa.trace import Attribute
 from backends.simulator.instructions.call import BoundCall
 from backends.simulator.instructions.enums import ENUMS
-from backends.simulator.registers import VirtualRegister
 from backends.simulator.tensor import NkiTensor
 from backends.simulator.tokens import MemoryRegion, OpToken
 
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from backends.simulator.machine import Machine
 
 Key = tuple[Hashable, ...]
+Place = int | str
+"""The position or the keyword of an argument."""
 _SBUF, _PSUM, _SHARED = MemoryRegion.sbuf, MemoryRegion.psum, MemoryRegion.shared_hbm
 
 
@@ -33,40 +34,40 @@ class Plan:
     row: Instruction
     engine: Engine
     values: Mapping[str, Any]
-    """Converted arguments; those of tiles and registers are replaced in each call."""
-    places: tuple[tuple[str, int | str], ...]
-    """Where each tile argument is found: its position, or its keyword."""
-    reads: tuple[str, ...]
-    writes: tuple[str, ...]
+    """Converted arguments; those of tiles are replaced in each call."""
+    places: Mapping[str, Place]
+    """Where each tile argument is found."""
+    reads: tuple[tuple[str, Place], ...]
+    writes: tuple[tuple[str, Place], ...]
     attributes: Mapping[str, Attribute]
+    name: str | None
 
-    def call(self, values: dict[str, Any], machine: Machine) -> BoundCall:
-        """The bound call with `values` from `fill`."""
+    def tiles(
+        self, wanted: Sequence[tuple[str, Place]], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> list[tuple[str, NkiTensor]]:
+        """The tiles of another call with the same key, with their operand names."""
+        return [
+            (operand, kwargs[place] if type(place) is str else args[place])
+            for operand, place in wanted
+        ]
+
+    def call(self, machine: Machine, args: Sequence[Any], kwargs: Mapping[str, Any]) -> BoundCall:
+        """Another call with the same key, bound."""
+        values = dict(self.values)
+        values.update(self.tiles(tuple(self.places.items()), args, kwargs))
         call = BoundCall(self.row, values, machine)
         call.engine = self.engine
         return call
 
-    def fill(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments of another call with the same key."""
-        values = dict(self.values)
-        for name, place in self.places:
-            values[name] = args[place] if isinstance(place, int) else kwargs[place]
-        return values
 
-
-def places(
-    row: Instruction, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> tuple[tuple[str, int | str], ...]:
-    """Where the tiles and registers of a call are."""
-    moving = (NkiTensor, VirtualRegister)
-    positional: list[tuple[str, int | str]] = [
-        (param.name, position)
+def places(row: Instruction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Place]:
+    """Where the tiles of a call are."""
+    found: dict[str, Place] = {
+        param.name: position
         for position, (param, value) in enumerate(zip(row.params, args, strict=False))
-        if isinstance(value, moving)
-    ]
-    return tuple(positional) + tuple(
-        (name, name) for name, value in kwargs.items() if isinstance(value, moving)
-    )
+        if isinstance(value, NkiTensor)
+    }
+    return found | {name: name for name, value in kwargs.items() if isinstance(value, NkiTensor)}
 
 
 def key_of(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Key | None:
