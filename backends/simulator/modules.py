@@ -23,7 +23,7 @@ from backends.simulator.registers import VirtualRegister
 _SIMULATED_VERSION = f"{VERSIONS[-2]}.0"
 """The release whose documentation the simulator follows."""
 
-_COLLECTIVES = (
+COLLECTIVES = (
     "all_reduce",
     "all_gather",
     "reduce_scatter",
@@ -36,6 +36,7 @@ _COLLECTIVES = (
     "collective_permute_implicit_current_processing_rank_id",
     "rank_id",
 )
+"""Functions of `nki.collectives`; they reach beyond one logical core, so calling one is a fault."""
 
 
 def simulated_modules(target: Target, launcher: Launcher) -> Mapping[str, ModuleType]:
@@ -101,7 +102,7 @@ def _isa_names() -> dict[str, Any]:
 
 
 def _collective_names() -> dict[str, Any]:
-    calls = {name: _not_simulated(f"nki.collectives.{name}") for name in _COLLECTIVES}
+    calls = {name: _not_simulated(f"nki.collectives.{name}") for name in COLLECTIVES}
     return {**calls, "ReplicaGroup": ReplicaGroup}
 
 

@@ -70,11 +70,16 @@ class SimulatorBackend:
         return {code: FAULTS[code].title for code in sorted(FAULTS)}
 
     def not_simulated(self) -> tuple[str, ...]:
-        """Return the names of `nki.isa` and `nki.language` that raise a fault when called."""
+        """Return the names of `nki` that raise a fault when called."""
         from backends.simulator.instructions import NOT_SIMULATED
         from backends.simulator.language import NOT_SIMULATED_LANGUAGE
+        from backends.simulator.modules import COLLECTIVES
 
-        return (*(f"nisa.{name}" for name in NOT_SIMULATED), *NOT_SIMULATED_LANGUAGE)
+        return (
+            *(f"nisa.{name}" for name in NOT_SIMULATED),
+            *NOT_SIMULATED_LANGUAGE,
+            *(f"nki.collectives.{name}" for name in COLLECTIVES),
+        )
 
 
 RUNNER: Any = SimulatorBackend()

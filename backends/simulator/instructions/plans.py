@@ -6,7 +6,7 @@ a call whose key is known needs no checking, only its tiles put in place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 Key = tuple[Hashable, ...]
 Place = int | str
 """The position or the keyword of an argument."""
-_SBUF, _PSUM, _SHARED = MemoryRegion.sbuf, MemoryRegion.psum, MemoryRegion.shared_hbm
 
 
 @frozen(eq=False)
@@ -47,7 +46,7 @@ class Plan:
     ) -> list[tuple[str, NkiTensor]]:
         """The tiles of another call with the same key, with their operand names."""
         return [
-            (operand, kwargs[place] if type(place) is str else args[place])
+            (operand, kwargs[place] if isinstance(place, str) else args[place])
             for operand, place in wanted
         ]
 
@@ -71,54 +70,53 @@ def places(row: Instruction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
 
 
 def key_of(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Key | None:
-    """The key of a call, or None when an argument has a type that is not cached."""
-    try:
-        return (
-            name,
-            *[_KEYS[type(value)](value) for value in args],
-            None,
-            *[(word, _KEYS[type(value)](value)) for word, value in kwargs.items()],
-        )
-    except KeyError:
-        return None
+    """The key of a call, or None when an argument has a type that is not cached.
+
+    On the hot path of shape-only runs: one flat list, no calls for the common kinds of arguments.
+    A number stands behind its type: 1, 1.0 and True are equal but not the same constant to a rule.
+    """
+    key: list[Any] = [name, len(args), tuple(kwargs)]
+    for value in (*args, *kwargs.values()):
+        kind = type(value)
+        if kind is NkiTensor:
+            storage, dtype, dynamic = value.storage, value.dtype, value.dynamic
+            key += (value.shape, dtype.name, dynamic and (dynamic.kind, dynamic.unit))
+            region = storage.region
+            if region.on_chip:
+                start, inner = divmod(value.offset, storage.bytes_per_partition // dtype.bytes)
+                key.append(storage.start_partition + start)
+                if region is MemoryRegion.psum:
+                    key += (inner, value.strides)
+            else:
+                key.append("shared" if region is MemoryRegion.shared_hbm else "private")
+        elif kind in _AS_THEY_ARE:
+            key.append(value)
+        elif kind in _NUMBERS:
+            key += (kind, value)
+        elif kind in _MEMBERS:
+            key.append(value.name)
+        elif kind is list or kind is tuple:
+            items = _constants(value)
+            if items is None:
+                return None
+            key.append(items)
+        else:
+            return None
+    return tuple(key)
 
 
-def _tile_key(tile: NkiTensor) -> Hashable:
-    """What rules look at. On the hot path of shape-only runs, hence without properties."""
-    storage = tile.storage
-    region = storage.region
-    dtype = tile.dtype
-    dynamic = None if tile.dynamic is None else (tile.dynamic.kind, tile.dynamic.unit)
-    if region is _SBUF:
-        free = storage.bytes_per_partition // dtype.bytes
-        return (tile.shape, dtype.name, storage.start_partition + tile.offset // free, dynamic)
-    if region is _PSUM:
-        free = storage.bytes_per_partition // dtype.bytes
-        start, inner = divmod(tile.offset, free)
-        place = (storage.start_partition + start, inner, tile.strides)
-        return (tile.shape, dtype.name, place, dynamic)
-    return (tile.shape, dtype.name, "shared" if region is _SHARED else "private", dynamic)
+def _constants(values: Sequence[Any]) -> Key | None:
+    """A list of numbers, or of such lists, as part of a key; None when it holds anything else."""
+    items: list[Any] = []
+    for value in values:
+        nested = isinstance(value, (list, tuple))
+        item = _constants(value) if nested else (type(value), value)
+        if item is None or not (nested or type(value) in _NUMBERS):
+            return None
+        items.append(item)
+    return tuple(items)
 
 
-def _number_key(value: Any) -> Hashable:
-    # 1, 1.0 and True are equal but not the same constant to a rule.
-    return (type(value), value)
-
-
-def _sequence_key(value: Sequence[Any]) -> Hashable:
-    return tuple([_CONSTANT_KEYS[type(item)](item) for item in value])
-
-
-# Lists of tiles have no key: only single tiles are put in place again.
-_CONSTANT_KEYS: dict[type, Callable[[Any], Hashable]] = {
-    OpToken: lambda token: token.token,
-    type(None): lambda value: value,
-    str: lambda value: value,
-    int: _number_key,
-    float: _number_key,
-    bool: _number_key,
-    list: _sequence_key,
-    tuple: _sequence_key,
-    **{enumeration: lambda member: member.name for enumeration in ENUMS.values()},
-}
-_KEYS: dict[type, Callable[[Any], Hashable]] = _CONSTANT_KEYS | {NkiTensor: _tile_key}
+_AS_THEY_ARE = frozenset({OpToken, type(None), str})
+_NUMBERS = frozenset({int, float, bool})
+_MEMBERS = frozenset(ENUMS.values())

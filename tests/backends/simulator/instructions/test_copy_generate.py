@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from backends.simulator.faults import Fault
+
 
 class TestCopy:
     """`tensor_copy`: bits for equal types, fp32 otherwise."""
@@ -91,6 +93,23 @@ def test_memset(bench: Any, dtype: str, value: float) -> None:
     dst = bench.empty((4, 2, 3), dtype)
     bench.run("memset", dst, value)
     assert np.unique(bench.read(dst)).tolist() == [value]
+
+
+def test_a_checked_call_does_not_stand_for_one_with_another_constant(bench: Any) -> None:
+    """Calls that passed the rules are remembered; 0, 0.0 and False are different constants."""
+    dst = bench.empty((1, 1), "int32")
+    bench.run("memset", dst, 0)
+    with pytest.raises(Fault) as fault:
+        bench.run("memset", dst, 0.0)
+    assert fault.value.code == "S326"
+
+
+def test_a_checked_call_does_not_stand_for_one_on_other_partitions(bench: Any) -> None:
+    tile = bench.empty((64, 1))
+    bench.run("memset", tile[32:64], 0.0)
+    with pytest.raises(Fault) as fault:
+        bench.run("memset", tile[16:48], 0.0)
+    assert fault.value.code == "S310"
 
 
 class TestIota:
