@@ -68,7 +68,9 @@ def _abs_min(x: Array, y: Array) -> Array:
 
 
 def _power(x: Array, y: Array) -> Array:
-    return np.asarray(np.power(x, y), dtype=np.float32)
+    # numpy has other code for strided operands, which rounds otherwise: always dense ones.
+    base, exponent = (np.copy(operand, order="C") for operand in np.broadcast_arrays(x, y))
+    return np.asarray(np.power(base, exponent), dtype=np.float32)
 
 
 _V: frozenset[Unit] = frozenset({"vector"})
