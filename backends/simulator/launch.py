@@ -213,6 +213,8 @@ def _raise_or_warn(machine: Machine, fault: Fault | None, severity: str) -> None
 
 def _apply_schedule(machine: Machine, schedule: Sequence[Edge]) -> None:
     """Add the edges of `with_schedule`. Raises Fault S112."""
+    if not schedule:
+        return
     records = machine.recorder.records
     by_name: dict[str, list[int]] = {}
     for index, record in enumerate(records):
