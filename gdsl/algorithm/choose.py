@@ -8,9 +8,18 @@ from attrs import evolve
 
 from gdsl.algorithm.chunk_plan import ChunkPlan, DeltaSolve, DualSolve
 from gdsl.algorithm.chunked import Refused, plan_chunks
-from gdsl.algorithm.plan import ChunkedRun, Exposed, Form, Plan, Resolved, RunPlan, TokenRun
+from gdsl.algorithm.plan import (
+    ChunkedRun,
+    Exposed,
+    Form,
+    Plan,
+    Resolved,
+    RunPlan,
+    TokenRun,
+    effective_forms,
+)
 from gdsl.algorithm.schedule_keys import Value
-from gdsl.algorithm.settings import resolve
+from gdsl.algorithm.settings import refuse_reads_of_two_bytes, refuse_without_effect, resolve
 from gdsl.algorithm.unsafe import FORM, Unsafe, fail
 from gdsl.canonical.build import Builder
 from gdsl.canonical.form import Canonical, CanonicalKernel, Delta
@@ -41,6 +50,8 @@ def choose(
         runs.append(plan)
         why += sentences
     form = _form(asked, runs)
+    refuse_without_effect(resolved, effective_forms(form, kernel), kernel.kernel.name)
+    refuse_reads_of_two_bytes(resolved["reads"], kernel.kernel)
     final = tuple(_final(setting, form, runs) for setting in resolved.values())
     return Plan(
         kernel=kernel,

@@ -11,8 +11,8 @@ from typing import Literal
 from attrs import frozen
 
 from gdsl.algorithm.chunk_plan import ChunkPlan
-from gdsl.algorithm.schedule_keys import Value
-from gdsl.canonical.form import Canonical, CanonicalKernel, Delta
+from gdsl.algorithm.schedule_keys import SCHEDULE_KEYS, WINDOW, Value
+from gdsl.canonical.form import Canonical, CanonicalKernel, Delta, Window
 from gdsl.ir.kernel import Run
 from gdsl.ir.node import Node
 
@@ -58,6 +58,13 @@ class ChunkedRun(Node):
 RunPlan = TokenRun | ChunkedRun
 
 
+def effective_forms(form: Form, kernel: CanonicalKernel) -> frozenset[str]:
+    """Return the forms whose keys count for a kernel: its own, `window` for a sliding window."""
+    windows = [isinstance(canonical, Window) for _, canonical in kernel.runs]
+    forms: set[str] = {WINDOW} if any(windows) else set()
+    return frozenset(forms if windows and all(windows) else forms | {form})
+
+
 @frozen
 class Plan(Node):
     """A kernel with an algorithm for each run, in body order.
@@ -76,3 +83,7 @@ class Plan(Node):
     def settings(self) -> dict[str, Value]:
         """Every schedule key with its final value, for reports and for the emitter."""
         return {setting.key: setting.value for setting in self.resolved}
+
+    def takes(self, key: str) -> bool:
+        """Whether a schedule key has an effect here."""
+        return bool(effective_forms(self.form, self.kernel) & set(SCHEDULE_KEYS[key].forms))

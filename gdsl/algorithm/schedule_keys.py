@@ -9,12 +9,18 @@ from __future__ import annotations
 from attrs import frozen
 
 Value = str | int | float | bool
+TOKENS = ("decode", "recurrent")
+"""The forms that go token by token."""
+CHUNKS = ("chunked",)
+WINDOW = "window"
+"""Stands among the forms for a sliding window, in whatever form the kernel is."""
 
 
 @frozen
 class ScheduleKey:
     """One key. `choices` is the closed list of values, or None for any value of `type` in `bounds`.
 
+    `forms` says where it has an effect; set by hand anywhere else, it is refused.
     `auto` among the choices means that the compiler decides and says why.
     """
 
@@ -22,6 +28,7 @@ class ScheduleKey:
     type: type
     default: Value
     doc: str
+    forms: tuple[str, ...]
     choices: tuple[Value, ...] | None = None
     bounds: tuple[int, int] | None = None
 
@@ -43,6 +50,7 @@ SCHEDULE_KEYS: dict[str, ScheduleKey] = {
             str,
             "auto",
             "decode (one token per call), recurrent (token by token) or chunked (chunk-parallel)",
+            forms=(*TOKENS, *CHUNKS, WINDOW),
             choices=("auto", "decode", "recurrent", "chunked"),
         ),
         ScheduleKey(
@@ -50,6 +58,7 @@ SCHEDULE_KEYS: dict[str, ScheduleKey] = {
             int,
             128,
             "tokens per chunk of the chunked form, sub-steps counted as tokens",
+            forms=CHUNKS,
             choices=(16, 32, 64, 128),
         ),
         ScheduleKey(
@@ -58,6 +67,7 @@ SCHEDULE_KEYS: dict[str, ScheduleKey] = {
             "auto",
             "how (I + A) is inverted: schur merges 2x2 blocks from the diagonal, neumann doubles "
             "leaves of at most 16 and merges from there",
+            forms=CHUNKS,
             choices=("auto", "schur", "neumann"),
         ),
         ScheduleKey(
@@ -66,6 +76,7 @@ SCHEDULE_KEYS: dict[str, ScheduleKey] = {
             0,
             "diagonal block at which merging starts; 0 lets the compiler choose (schur: 1 merges "
             "from single rows, 16 starts with row substitution)",
+            forms=CHUNKS,
             choices=(0, 1, 8, 16, 32, 64, 128),
         ),
         ScheduleKey(
@@ -74,6 +85,7 @@ SCHEDULE_KEYS: dict[str, ScheduleKey] = {
             -1,
             "residual corrections X + X (I - (I + A) X) of each neumann leaf before any merge; "
             "-1 lets the compiler choose",
+            forms=CHUNKS,
             bounds=(-1, 3),
         ),
         ScheduleKey(
@@ -82,13 +94,15 @@ SCHEDULE_KEYS: dict[str, ScheduleKey] = {
             0,
             "diagonal block of a per-channel decay that shares one reference; 0 lets the compiler "
             "choose from the gate's bound, 1 needs no bound",
+            forms=CHUNKS,
             choices=(0, 1, 2, 4, 8, 16, 32, 64),
         ),
         ScheduleKey(
             "group",
             int,
             8,
-            "chunks (prefill) or heads (decode) that are in flight together",
+            "chunks that are in flight together",
+            forms=CHUNKS,
             bounds=(1, 64),
         ),
         ScheduleKey(
@@ -96,21 +110,25 @@ SCHEDULE_KEYS: dict[str, ScheduleKey] = {
             str,
             "input",
             "dtype of the matmul operands: that of the inputs, bf16 or f32",
+            forms=CHUNKS,
             choices=("input", "bf16", "f32"),
         ),
         ScheduleKey(
             "reads",
             str,
             "f32",
-            "dtype in which a decode or recurrent step reads the state",
+            "dtype in which a decode or recurrent step reads the state: bf16 rounds the operand, "
+            "not the state that is updated",
+            forms=TOKENS,
             choices=("f32", "bf16"),
         ),
         ScheduleKey(
             "shard",
             str,
             "heads",
-            "what the cores of a logical core split: heads, value_columns or none",
-            choices=("heads", "value_columns", "none"),
+            "what the cores of a logical core split: heads, that is rows",
+            forms=(*TOKENS, *CHUNKS, WINDOW),
+            choices=("heads",),
         ),
     )
 }

@@ -1,4 +1,7 @@
-"""Resolving schedule keys: default < `schedule` block of the file < `--set` or Python."""
+"""Resolving schedule keys: default < `schedule` block of the file < `--set` or Python.
+
+A key that somebody set and that has no effect is refused: silence would be taken for success.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,14 @@ from gdsl.algorithm.plan import Origin, Resolved
 from gdsl.algorithm.schedule_keys import SCHEDULE_KEYS, ScheduleKey, Value
 from gdsl.diagnostics.diagnostic import Diagnostic
 from gdsl.errors import CompileError
-from gdsl.ir.kernel import Schedule
+from gdsl.ir.kernel import Kernel, Schedule
+from gdsl.ir.types import DtypeVar
 from gdsl.source import Span
 from gdsl.suggest import did_you_mean
 
 UNKNOWN_KEY = "E0501"
 WRONG_VALUE = "E0502"
+WITHOUT_EFFECT = "E0503"
 
 
 def resolve(schedule: Schedule | None, overrides: Mapping[str, Value]) -> tuple[Resolved, ...]:
@@ -36,6 +41,57 @@ def resolve(schedule: Schedule | None, overrides: Mapping[str, Value]) -> tuple[
     if found:
         raise CompileError("; ".join(d.message for d in found), found)
     return tuple(final.values())
+
+
+def refuse_without_effect(
+    settings: Mapping[str, Resolved], forms: frozenset[str], kernel: str
+) -> None:
+    """Raise CompileError with one diagnostic per key that was set and has no effect.
+
+    The file's keys stand for the form the file means: silent where `form` was set from outside.
+    """
+    outside = settings["form"].origin == "override"
+    found = [
+        _without_effect(setting, forms, kernel)
+        for setting in settings.values()
+        if (setting.origin == "override" or (setting.origin == "file" and not outside))
+        and not forms & set(SCHEDULE_KEYS[setting.key].forms)
+    ]
+    if found:
+        raise CompileError("; ".join(d.message for d in found), found)
+
+
+def refuse_reads_of_two_bytes(reads: Resolved, kernel: Kernel) -> None:
+    """Raise CompileError if `reads=bf16` is asked for states that are stored in two bytes."""
+    choices = (
+        s.dtype.choices if isinstance(s.dtype, DtypeVar) else (s.dtype,) for s in kernel.states
+    )
+    if reads.value != "bf16" or any(dtype.bytes > 2 for found in choices for dtype in found):
+        return
+    message = f"`reads=bf16` has no effect on `{kernel.name}`, whose states are stored in two bytes"
+    diagnostic = Diagnostic(
+        WITHOUT_EFFECT,
+        message,
+        reads.span,
+        label="a state of two bytes is read as it is",
+        help="leave out `reads`",
+    )
+    raise CompileError(message, [diagnostic])
+
+
+def _without_effect(setting: Resolved, forms: frozenset[str], kernel: str) -> Diagnostic:
+    key = SCHEDULE_KEYS[setting.key]
+    useful = [k.name for k in SCHEDULE_KEYS.values() if forms & set(k.forms)]
+    form = " and ".join(sorted(forms))
+    return Diagnostic(
+        WITHOUT_EFFECT,
+        f"schedule key `{key.name}` has no effect on `{kernel}`, whose form is {form}",
+        setting.span,
+        label=f"belongs to the form {' or '.join(key.forms)}",
+        notes=(f"`{key.name}`: {key.doc}",),
+        help=f"leave out `{key.name}`; what counts here: "
+        + ", ".join(f"`{name}`" for name in useful),
+    )
 
 
 def _setting(name: str, value: Value, origin: Origin, span: Span | None) -> Resolved | Diagnostic:

@@ -53,6 +53,7 @@ CODES: dict[str, str] = {
     "E0411": "tokens of a scan do not fit",
     "E0501": "unknown schedule key",
     "E0502": "value that the schedule key does not take",
+    "E0503": "schedule key without effect in this form",
     "E0511": "form that these runs do not have",
     "E0512": "chunked form unsafe: log decay may be positive",
     "E0513": "chunked form unsafe: keys not normalised",

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 @frozen
 class Precision:
     """`widened`: the default schedule with every float in fp32 (is the algorithm right?).
-    `fp32`: fp32 inputs and operands. `bf16`: bf16 inputs and operands.
+    `fp32`: fp32 inputs and operands; where the schedule asks for bf16 operands or reads, fp32
+    inputs alone, judged as bf16. `bf16`: bf16 inputs and operands.
     """
 
     name: str
@@ -34,16 +35,21 @@ class Precision:
 
 _WIDENED = Precision("widened", Dtype.BF16, is_fp32=True, widen=True)
 _FP32 = Precision("fp32", Dtype.F32, is_fp32=True, settings={"operands": "f32", "reads": "f32"})
+_FP32_INPUTS = Precision("fp32", Dtype.F32, is_fp32=False)
 _BF16 = Precision("bf16", Dtype.BF16, is_fp32=False)
 _BF16_OPERANDS = Precision("bf16", Dtype.BF16, is_fp32=False, settings={"operands": "bf16"})
 PRECISIONS: tuple[str, ...] = ("widened", "fp32", "bf16")
 
 
-def precisions(kernel: Kernel) -> dict[str, Precision]:
-    """Return the precisions that apply: a text that rounds by itself has no fp32 variant."""
+def precisions(kernel: Kernel, asked: Mapping[str, object]) -> dict[str, Precision]:
+    """Return the precisions that apply: a text that rounds by itself has no fp32 variant.
+
+    `asked` are the schedule keys that the file or the user set.
+    """
     found = {"widened": _WIDENED}
     if not _rounds(kernel):
-        found["fp32"] = _FP32
+        lowered = any(asked.get(key) == Dtype.BF16.value for key in _FP32.settings)
+        found["fp32"] = _FP32_INPUTS if lowered else _FP32
     found["bf16"] = _BF16 if _takes_bf16(kernel) else _BF16_OPERANDS
     return found
 

@@ -66,7 +66,9 @@ class Request:
     @cached_property
     def chosen(self) -> tuple[Precision, ...]:
         """The precisions that apply and are asked for."""
-        known = precisions(self.kernel)
+        schedule = self.definition.schedule(self.targets[0])
+        written = {s.key: s.value for s in schedule.settings} if schedule else {}
+        known = precisions(self.kernel, {**written, **self.settings})
         return tuple(p for name, p in known.items() if name in (self.precisions or known))
 
 
@@ -115,7 +117,8 @@ class _Work:
     def compilation(self, target: str, precision: Precision | None) -> Compilation:
         name = precision.name if precision else ""
         if (target, name) not in self._compiled:
-            extra = precision.settings if precision else {}
+            given = precision.settings if precision else {}
+            extra = {key: v for key, v in given.items() if self.plan(target).takes(key)}
             settings = {**self.request.settings, **extra}
             options = EmitOptions(target)
             self._compiled[target, name] = Compilation(self.request.definition, options, settings)

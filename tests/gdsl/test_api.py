@@ -117,11 +117,11 @@ def test_torch_in_torch_out(
 
 
 def test_compile_returns_text_stages_and_settings(kernel: gdsl.Definition) -> None:
-    program = gdsl.compile(kernel, "trn2", settings={"group": 4})
+    program = gdsl.compile(kernel, "trn2", settings={"reads": "bf16"})
     assert program.text.count("@nki.jit") == 1
     assert list(program.stages) == ["ast", "ir", "canonical", "plan", "program", "nki"]
     assert program.stages["nki"] == program.text
-    assert program.settings["group"] == 4
+    assert program.settings["reads"] == "bf16"
     assert len(repr(program)) < 400
 
 

@@ -70,19 +70,18 @@ def test_one_kernel_is_found_without_a_name_and_several_need_one() -> None:
 
 
 def test_schedules_belong_to_a_kernel_and_a_target() -> None:
-    text = TWO + "schedule plain on trn2:\n    group = 3\nschedule other:\n    group = 5\n"
+    text = TWO + "schedule plain on trn2:\n    reads = bf16\nschedule other:\n    reads = bf16\n"
     file = KernelFile(Source("a.gdn", text))
     plain, other = Definition(file, "plain"), Definition(file, "other")
 
-    def group(definition: Definition, target: str) -> object:
-        return Compilation(definition, EmitOptions(target)).plan.settings["group"]
+    def reads(definition: Definition, target: str) -> object:
+        return Compilation(definition, EmitOptions(target)).plan.settings["reads"]
 
-    default = group(Definition(KernelFile(Source("a.gdn", TEXT))), "trn2")
-    assert (group(plain, "trn2"), group(plain, "trn3")) == (3, default)
-    assert (group(other, "trn2"), group(other, "trn3")) == (5, 5)
+    assert (reads(plain, "trn2"), reads(plain, "trn3")) == ("bf16", "f32")
+    assert (reads(other, "trn2"), reads(other, "trn3")) == ("bf16", "bf16")
 
 
 def test_outside_settings_beat_the_file() -> None:
-    text = TEXT + "schedule plain:\n    group = 3\n"
+    text = TEXT + "schedule plain:\n    reads = bf16\n"
     definition = Definition(KernelFile(Source("a.gdn", text)))
-    assert Compilation(definition, settings={"group": "7"}).plan.settings["group"] == 7
+    assert Compilation(definition, settings={"reads": "f32"}).plan.settings["reads"] == "f32"

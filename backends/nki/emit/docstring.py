@@ -166,6 +166,13 @@ def _limits(plan: Plan) -> Iterator[str]:
             "A NaN or Inf in a live row reaches the other rows of its tile (up to 128): TensorE "
             "picks a row by multiplying the others with 0."
         )
+        if plan.settings["reads"] == "bf16":
+            yield (
+                "The state is rounded to bf16 where it is read (`reads=bf16`); the vectors that "
+                "read it are a sum of two in bf16. Sums, the decay and the update of the state are "
+                "fp32. Errors are relative to the state before the token, also where the token "
+                "overwrites most of it."
+            )
     if all(isinstance(form, Window) and run.axis for run, form in plan.kernel.runs):
         yield (
             "Beside 16-bit tokens the weights are held in fp16, magnitudes below 65,504: to 22 "

@@ -243,3 +243,45 @@ def test_the_plan_as_text_shows_the_equations(gated: Gated) -> None:
     assert "w = (I + A)^-1" in text
     assert "S <- exp(G_last) S" in text
     assert "diagonal blocks of 16" in text
+
+
+@pytest.mark.parametrize("key", ["chunk", "inverse", "leaf", "corrections", "subblock", "group"])
+def test_a_key_of_the_chunked_form_is_refused_token_by_token(gated: Gated, key: str) -> None:
+    """A value set by hand and ignored would pass for one that was used."""
+    value = SCHEDULE_KEYS[key].default
+    found = refusal(gated(), form="recurrent", **{key: value})
+    assert found.code == "E0503"
+    assert f"`{key}` has no effect" in found.message
+    assert found.help is not None
+    assert "`reads`" in found.help
+    assert choose(gated(), {key: value}).form == "chunked"
+
+
+def test_a_key_of_one_token_is_refused_in_chunks(gated: Gated) -> None:
+    assert refusal(gated(), reads="bf16").code == "E0503"
+    assert choose(gated(), {"form": "recurrent", "reads": "bf16"}).settings["reads"] == "bf16"
+
+
+def test_keys_of_the_file_are_silent_when_another_form_is_asked_for(
+    compiled: Callable[[str], tuple[CanonicalKernel, object]],
+) -> None:
+    text = GATED_STEP + "schedule gated_step:\n    chunk = 64\n"
+    kernel, schedule = compiled(text)
+    with pytest.raises(CompileError, match="`chunk` has no effect"):
+        choose(kernel, {}, schedule)  # type: ignore[arg-type]
+    assert choose(kernel, {"form": "decode"}, schedule).form == "decode"  # type: ignore[arg-type]
+
+
+GATED_STEP = """
+rule linear[K, V](q[K], k[K], v[V], state S[K, V]) -> o[V]:
+    S = S + k * v
+    o = sum[K](q * S)
+kernel gated_step:
+    axes B, K, V
+    input q, k: f32[B, K]
+    input v: f32[B, V]
+    state S: f32[B, K, V] = s0
+    o, S = step linear(q, k, v, S)
+    output out: f32[B, V] = o
+    output s1 = S
+"""

@@ -15,7 +15,9 @@ from gdsl.source import Source
 from gdsl.syntax.parse import parse
 
 CODES = (
-    [f"E04{n:02}" for n in range(1, 7)] + ["E0501", "E0502"] + [f"E05{n}" for n in range(11, 17)]
+    [f"E04{n:02}" for n in range(1, 7)]
+    + ["E0501", "E0502", "E0503"]
+    + [f"E05{n}" for n in range(11, 17)]
 )
 
 

@@ -91,11 +91,11 @@ def test_our_own_bug_is_said_to_be_ours(cli: Cli, monkeypatch: pytest.MonkeyPatc
         raise KeyError("axis")
 
     monkeypatch.setattr("gdsl.canonical.canonicalize.canonicalize", broken)
-    done = cli("compile", "gdn_tkg", "--set", "group=4")
+    done = cli("compile", "gdn_tkg", "--set", "reads=bf16")
     assert done.code == 2
     assert "error[G9999]: internal error: KeyError: 'axis'" in done.err
     assert "this is our bug" in done.err
-    assert "`gdsl compile gdn_tkg --set group=4`" in done.err
+    assert "`gdsl compile gdn_tkg --set reads=bf16`" in done.err
     assert "Traceback" not in done.err
     monkeypatch.setenv("GDSL_DEBUG", "1")
     assert entry.main(["compile", "gdn_tkg"]) == 2

@@ -18,12 +18,12 @@ from backends.nki.program.nodes import (
     Element,
     Space,
     Tile,
-    Token,
     View,
 )
 from backends.nki.program.numbers import ONE, ZERO, Name, Number, smallest
 from backends.nki.schedules.decode.calls import ROWS
 from backends.nki.schedules.decode.order import order_loads, order_preparation
+from backends.nki.schedules.decode.reads import moving_keys, state_to_read
 from backends.nki.schedules.decode.slots import Slots, load_accepted, load_slots
 from backends.nki.schedules.decode.states import load_states, store_states, store_token_states
 from backends.nki.schedules.decode.step import Step
@@ -65,6 +65,8 @@ class Phases:
     heads: Number
     """Heads of the group."""
     target: str
+    rounds: bool
+    """Whether states are rounded to bf16 where they are read (`reads=bf16`)."""
     head: Number
     """The head at hand, counted from the first of the group."""
     blocks: dict[str, Block] = field(init=False)
@@ -163,21 +165,7 @@ class Phases:
         self.keys = block.tile(f"{'_'.join(names)}_T_sb", shape, F32)
         for i, column in enumerate(columns):
             self.selector.keys_into(column, every(self.keys, i, len(columns), rows))
-        self.moving = (self.keys,) if self.stored == F32 else self._limbs(block)
-
-    def _limbs(self, block: Block) -> tuple[View, ...]:
-        """The keys as a sum of two vectors of the state's dtype: TensorE wants equal operands.
-
-        The products are exact, so that the reads lose 2^-17 of the keys and nothing of the state.
-        """
-        stem = self.keys.tile.name.removesuffix("_sb")
-        high = block.tile(f"{stem}_high_sb", self.keys.shape, self.stored)
-        block.do("tensor_copy", dst=high, src=self.keys, engine=SCALAR)
-        rest = block.tile(f"{stem}_rest_sb", self.keys.shape, F32)
-        block.do("tensor_tensor", dst=rest, data1=self.keys, data2=high, op=Token("nl.subtract"))
-        low = block.tile(f"{stem}_low_sb", self.keys.shape, self.stored)
-        block.do("tensor_copy", dst=low, src=rest)
-        return high, low
+        self.moving = moving_keys(self, block)
 
     def key_columns(self, keys: View, row: Number, first: int, count: int) -> View:
         """Vectors first, first + 1, ... of one row."""
@@ -187,9 +175,10 @@ class Phases:
     # ---- reads and deltas
 
     def _read_head(self) -> None:
-        V, block, count = self.sizes[1], self.blocks["read_head"], len(self.step.terms.reads)
+        block, count = self.blocks["read_head"], len(self.step.terms.reads)
         shape = self.raw_shape(self.heads)
         self.raw = View(Tile("raw_psum", shape, F32, Space.PSUM), shape)
+        states, at = state_to_read(self, block)
         with self._value_slices(block) as (body, start, width):
             place = count * (start // ROWS * self.heads + self.head)
             column = body.let_named("column", place)
@@ -197,7 +186,7 @@ class Phases:
                 body.do(
                     "nc_matmul",
                     dst=part(self.raw, (0, width), (column, count)),
-                    stationary=part(self.state, None, (self.place * V + start, width)),
+                    stationary=part(states, None, (at + start, width)),
                     moving=self.key_columns(keys, self.lane + self.head, 0, count),
                     accumulate=i > 0,
                 )

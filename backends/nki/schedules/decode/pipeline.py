@@ -88,6 +88,7 @@ def decode_program(plan: Plan, target: str) -> Program:
         heads=Name("heads"),
         head=Name("head"),
         target=target,
+        rounds=plan.settings["reads"] == "bf16",
     )
     phases.write()
     functions, packs = _functions(phases, main)
