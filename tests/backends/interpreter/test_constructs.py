@@ -114,7 +114,7 @@ kernel layout:
     rng = np.random.default_rng(6)
     k, v, s0 = (rng.standard_normal(s) for s in ((2, 3, 4), (3, 2, 5), (2, 3, 4, 5)))
     right = None
-    for dims, there, back in (
+    layouts: tuple[tuple[str, Callable[[Any], Any], Callable[[Any], Any]], ...] = (
         ("B, H, K, V", lambda s: s, lambda s: s),
         ("B, H, V, K", lambda s: s.swapaxes(2, 3), lambda s: s.swapaxes(2, 3)),
         ("(B H), 1, K, V", lambda s: s.reshape(6, 1, 4, 5), lambda s: s.reshape(2, 3, 4, 5)),
@@ -123,7 +123,8 @@ kernel layout:
             lambda s: s.transpose(3, 2, 1, 0).reshape(20, 3, 2),
             lambda s: s.reshape(5, 4, 3, 2).transpose(3, 2, 1, 0),
         ),
-    ):
+    )
+    for dims, there, back in layouts:
         kernel = kernel_of(text.replace("{dims}", dims))
         outputs = RUNNER.run(kernel, {"k": k, "v": v, "s0": there(s0)}, RunOptions("float64"))
         got = (outputs["out"], back(outputs["s1"]))
