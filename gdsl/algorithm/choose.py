@@ -50,7 +50,7 @@ def choose(
         runs.append(plan)
         why += sentences
     form = _form(asked, runs)
-    refuse_without_effect(resolved, effective_forms(form, kernel), kernel.kernel.name)
+    refuse_without_effect(resolved, effective_forms(form, kernel), kernel.kernel.name, why)
     refuse_reads_of_two_bytes(resolved["reads"], kernel.kernel)
     final = tuple(_final(setting, form, runs) for setting in resolved.values())
     return Plan(

@@ -5,7 +5,7 @@ A key that somebody set and that has no effect is refused: silence would be take
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from gdsl.algorithm.plan import Origin, Resolved
 from gdsl.algorithm.schedule_keys import SCHEDULE_KEYS, ScheduleKey, Value
@@ -44,15 +44,17 @@ def resolve(schedule: Schedule | None, overrides: Mapping[str, Value]) -> tuple[
 
 
 def refuse_without_effect(
-    settings: Mapping[str, Resolved], forms: frozenset[str], kernel: str
+    settings: Mapping[str, Resolved], forms: frozenset[str], kernel: str, why: Sequence[str]
 ) -> None:
     """Raise CompileError with one diagnostic per key that was set and has no effect.
+
+    `why` says how the kernel came to its form.
 
     The file's keys stand for the form the file means: silent where `form` was set from outside.
     """
     outside = settings["form"].origin == "override"
     found = [
-        _without_effect(setting, forms, kernel)
+        _without_effect(setting, forms, kernel, why)
         for setting in settings.values()
         if (setting.origin == "override" or (setting.origin == "file" and not outside))
         and not forms & set(SCHEDULE_KEYS[setting.key].forms)
@@ -79,7 +81,9 @@ def refuse_reads_of_two_bytes(reads: Resolved, kernel: Kernel) -> None:
     raise CompileError(message, [diagnostic])
 
 
-def _without_effect(setting: Resolved, forms: frozenset[str], kernel: str) -> Diagnostic:
+def _without_effect(
+    setting: Resolved, forms: frozenset[str], kernel: str, why: Sequence[str]
+) -> Diagnostic:
     key = SCHEDULE_KEYS[setting.key]
     useful = [k.name for k in SCHEDULE_KEYS.values() if forms & set(k.forms)]
     form = " and ".join(sorted(forms))
@@ -88,7 +92,7 @@ def _without_effect(setting: Resolved, forms: frozenset[str], kernel: str) -> Di
         f"schedule key `{key.name}` has no effect on `{kernel}`, whose form is {form}",
         setting.span,
         label=f"belongs to the form {' or '.join(key.forms)}",
-        notes=(f"`{key.name}`: {key.doc}",),
+        notes=(f"`{key.name}`: {key.doc}", *why),
         help=f"leave out `{key.name}`; what counts here: "
         + ", ".join(f"`{name}`" for name in useful),
     )
