@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 from operator import index as as_integer
 from typing import Any
 
 from backends.isa.dtypes import Dtype, find_dtype
-from backends.isa.targets import PARTITIONS, PSUM_BANK_BYTES, PSUM_BYTES
+from backends.isa.targets import PARTITIONS, PSUM_BANK_BYTES, PSUM_BYTES, TARGETS, Target
 from backends.simulator.faults import Fault
 from backends.simulator.machine import Machine, current
 from backends.simulator.tensor import NkiTensor
@@ -24,15 +25,37 @@ def ndarray(
 ) -> NkiTensor:
     """Return an uninitialised tensor. Raises Fault S201 to S205."""
     machine = current()
+    target = machine.target.name
+    try:
+        sizes = tuple(shape)
+        checked = _checked(sizes, dtype, buffer, target, *map(type, sizes))
+    except TypeError:  # no tuple, or something without a hash: refused in the rule's words
+        checked = _check(shape, dtype, buffer, target)
+    place = None if address is None else _address(machine, address, *checked)
+    return machine.allocate(*checked, name=name, address=place)
+
+
+_Checked = tuple[tuple[int, ...], Dtype, MemoryRegion]
+
+
+def _check(shape: Sequence[int], dtype: Any, buffer: Any, target: str) -> _Checked:
+    """Return shape, dtype and memory of an allocation that obeys the rules."""
     region = _region(buffer)
     element = element_type(dtype)
-    sizes = _shape(shape, region)
+    checked = _shape(shape, region)
     if region is MemoryRegion.sbuf:
-        _check_sbuf(machine, sizes, element)
+        _check_sbuf(TARGETS[target], checked, element)
     elif region is MemoryRegion.psum:
-        _check_psum(sizes, element)
-    place = None if address is None else _address(machine, address, sizes, element, region)
-    return machine.allocate(sizes, element, region, name=name, address=place)
+        _check_psum(checked, element)
+    return checked, element, region
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _checked(
+    sizes: tuple[int, ...], dtype: Any, buffer: Any, target: str, *_types: type
+) -> _Checked:
+    """Return what `_check` does; the types of the sizes keep 2 and 2.0 apart."""
+    return _check(sizes, dtype, buffer, target)
 
 
 def element_type(dtype: Any) -> Dtype:
@@ -75,12 +98,12 @@ def _shape(shape: Sequence[int], region: MemoryRegion) -> tuple[int, ...]:
     return sizes
 
 
-def _check_sbuf(machine: Machine, sizes: tuple[int, ...], dtype: Dtype) -> None:
-    wanted, limit = prod(sizes[1:]) * dtype.bytes, machine.target.sbuf_usable_bytes
+def _check_sbuf(target: Target, sizes: tuple[int, ...], dtype: Dtype) -> None:
+    wanted, limit = prod(sizes[1:]) * dtype.bytes, target.sbuf_usable_bytes
     if wanted > limit:
         raise Fault(
             "S203",
-            f"one tensor of {wanted} bytes per partition; {machine.target.name} has {limit}",
+            f"one tensor of {wanted} bytes per partition; {target.name} has {limit}",
             values={"shape": sizes, "dtype": dtype},
         )
 

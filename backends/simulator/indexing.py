@@ -29,17 +29,17 @@ def index_layout(shape: Ints, strides: Ints, offset: int, key: Any, on_chip: boo
         elif type(k) is int:
             plain.append((k,))
         else:  # an ellipsis, a step, or something to refuse
-            return _work_out(shape, strides, offset, keys, on_chip)
+            return work_out(shape, strides, offset, keys, on_chip)
     known = tuple(plain)
     found = _LAYOUTS.get(known)
     if found is None:
         if len(_LAYOUTS) >= _MOST_LAYOUTS:
             _LAYOUTS.clear()
-        found = _LAYOUTS[known] = _work_out(shape, strides, 0, keys, on_chip)
+        found = _LAYOUTS[known] = work_out(shape, strides, 0, keys, on_chip)
     return found[0], found[1], found[2] + offset
 
 
-def _work_out(
+def work_out(
     shape: Ints, strides: Ints, offset: int, keys: tuple[Any, ...], on_chip: bool
 ) -> _Layout:
     """Work out the layout of `tensor[keys]`."""

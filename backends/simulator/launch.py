@@ -92,6 +92,10 @@ def _collector_paused() -> Iterator[None]:
         yield
     finally:
         if enabled:
+            if gc.get_freeze_count() == 0:
+                # Everything new becomes old, or the collector would walk all of it right away.
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 

@@ -66,17 +66,25 @@ def here(skip: int = 1) -> Location:
     """
     frame: FrameType | None = sys._getframe(skip)
     while frame is not None:
-        code = frame.f_code
-        if code.co_filename in _SOURCES:
-            # Finding a line number walks the line table of the function, so it is done once.
-            key = (id(code), frame.f_lasti)
-            known = _LOCATIONS.get(key)
-            if known is None or known[0] is not code:
-                place = Location(code.co_filename, frame.f_lineno, code.co_name)
-                known = _LOCATIONS[key] = (code, place)
-            return known[1]
+        place = at_frame(frame)
+        if place is not None:
+            return place
         frame = frame.f_back
     return NOWHERE
+
+
+def at_frame(frame: FrameType) -> Location | None:
+    """Return the line that a frame executes, None when it is not kernel code."""
+    code = frame.f_code
+    if code.co_filename not in _SOURCES:
+        return None
+    # Finding a line number walks the line table of the function, so it is done once.
+    key = (id(code), frame.f_lasti)
+    known = _LOCATIONS.get(key)
+    if known is None or known[0] is not code:
+        place = Location(code.co_filename, frame.f_lineno, code.co_name)
+        known = _LOCATIONS[key] = (code, place)
+    return known[1]
 
 
 def of_traceback(trace: TracebackType | None) -> Location:

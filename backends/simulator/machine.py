@@ -48,7 +48,15 @@ class Machine:
     """Engine name to its accumulator registers, one fp32 per partition."""
     plans: dict[Any, Any] = field(factory=dict)
     """Checked calls of the instruction layer, by call site and layouts."""
+    known: dict[Any, Any] = field(factory=dict)
+    """Checked calls by call site, for the short way of `instruction_calls.py`."""
+    short: bool = field(init=False)
+    """Whether a checked call need only be recorded: no data, and no second program to order."""
     warnings: dict[tuple[str, str, int], Diagnostic] = field(factory=dict)
+
+    @short.default
+    def _short(self) -> bool:
+        return self.options.shape_only and self.pair is None
 
     @property
     def data(self) -> bool:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, cast
 
 from attrs import define, field
 
-from backends.isa.dtypes import Dtype
 from backends.isa.trace import Attribute, Engine
 from backends.simulator.faults import Fault
-from backends.simulator.location import Location, here
+from backends.simulator.location import here
 from backends.simulator.memory import Allocation, Storage
+from backends.simulator.record_template import RawAccess, RawRecord, Template
 from backends.simulator.registers import VirtualRegister
 
 if TYPE_CHECKING:
@@ -29,33 +29,8 @@ _make_tuple = tuple.__new__
 """A NamedTuple's own constructor unpacks its arguments first; this is several times faster."""
 
 
-class RawAccess(NamedTuple):
-    """One operand's layout; offsets and strides in elements."""
-
-    operand: str
-    buffer: int
-    dtype: Dtype
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    offset: int
-    moving: bool
-    """Whether a run-time index moves it."""
-
-
-class RawRecord(NamedTuple):
-    """One executed instruction."""
-
-    engine: Engine
-    opcode: str
-    reads: tuple[RawAccess, ...]
-    writes: tuple[RawAccess, ...]
-    place: Location
-    name: str | None
-    attributes: Mapping[str, Attribute]
-    depends_on: list[int]
-    barrier: int | None
-    loop: tuple[int, ...]
-    """The device-loop iterations around it, outermost first."""
+Short = tuple[Template, "Sequence[int]", tuple[int, ...]]
+"""A template, the numbers that fill it, and the device-loop iterations around the record."""
 
 
 @define(eq=False)
@@ -104,7 +79,10 @@ class NkiInstruction:
 class Recorder:
     """The instructions and storages of one program so far."""
 
-    records: list[RawRecord] = field(factory=list)
+    log: list[RawRecord | Short] = field(factory=list)
+    """Every instruction so far; see `records`."""
+    _filled: int = 0
+    """How many instructions of the log are records for sure."""
     buffers: list[BufferUse] = field(factory=list)
     _uses: dict[int, BufferUse] = field(factory=dict)
     ordered: int = 0
@@ -114,11 +92,23 @@ class Recorder:
     """The device-loop iterations being executed, outermost first."""
     _iterations: int = 0
 
+    @property
+    def records(self) -> list[RawRecord]:
+        """The instructions so far, as records."""
+        log = self.log
+        for index in range(self._filled, len(log)):
+            entry = log[index]
+            if not isinstance(entry, RawRecord):
+                template, ends, loop = entry
+                log[index] = template.filled(ends, loop)
+        self._filled = len(log)
+        return cast("list[RawRecord]", log)
+
     def add_buffer(self, storage: Storage) -> BufferUse:
         """Return the use of a storage by this program, beginning it when it is new."""
         known = self._uses.get(storage.id)
         if known is None:
-            born, number = len(self.records), len(self.buffers)
+            born, number = len(self.log), len(self.buffers)
             known = BufferUse(storage.describe(), born, number, self.loop)
             self._uses[storage.id] = known
             self.buffers.append(known)
@@ -135,7 +125,7 @@ class Recorder:
         barrier: int | None = None,
     ) -> NkiInstruction:
         """Record one instruction at the kernel line that is executing."""
-        index = len(self.records)
+        index = len(self.log)
         tables: list[Operand] = []
         read = self._accesses(reads, index, tables)
         written = self._accesses(writes, index, tables)
@@ -143,10 +133,33 @@ class Recorder:
             read += self._accesses(tables, index, [])
         after = [] if self._ordered_last is None else [self._ordered_last]
         what = (engine, opcode, read, written, here(4), name, attributes)
-        self.records.append(_make_tuple(RawRecord, (*what, after, barrier, self.loop)))
+        self.log.append(_make_tuple(RawRecord, (*what, after, barrier, self.loop)))
         if self.ordered:
             self._ordered_last = index
         return NkiInstruction(self, index)
+
+    def touch(self, tiles: Sequence[NkiTensor]) -> list[int] | None:
+        """Note that the next record uses `tiles`; return buffer number and offset of each in turn.
+
+        None when a tile needs the care of `add`: in a device loop, or new to this program.
+        """
+        index, uses = len(self.log), self._uses
+        ends: list[int] = []
+        for view in tiles:
+            use = uses.get(view.storage.id)
+            if use is None or use.loop:
+                return None
+            if use.last < 0:
+                use.born = index
+            use.last = index
+            ends += (use.number, view.offset)
+        return ends
+
+    def add_short(self, template: Template, ends: Sequence[int]) -> NkiInstruction:
+        """Record one instruction whose tiles were touched."""
+        log = self.log
+        log.append((template, ends, self.loop))
+        return NkiInstruction(self, len(log) - 1)
 
     def _accesses(
         self, operands: Sequence[Operand], index: int, tables: list[Operand]

@@ -58,7 +58,7 @@ class SimResult:
     @property
     def instructions(self) -> int:
         """Number of instructions executed by all programs."""
-        return sum(len(machine.recorder.records) for machine in self.finished.machines)
+        return sum(len(machine.recorder.log) for machine in self.finished.machines)
 
 
 def simulate(

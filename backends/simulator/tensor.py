@@ -20,11 +20,14 @@ from backends.simulator.dynamic import Dynamic, flat_indices
 from backends.simulator.faults import Fault
 from backends.simulator.geometry import Ints
 from backends.simulator.indexing import index_layout
+from backends.simulator.layouts import Layout, intern_layout, sliced
 from backends.simulator.memory import MATMUL_WROTE, OTHER_WROTE_LAST, WRITTEN, Storage
 from backends.simulator.numerics import round_to
 from backends.simulator.options import active_options
 from backends.simulator.tokens import MemoryName, MemoryRegion
 from backends.simulator.views import Views
+
+_bare = object.__new__
 
 
 class NkiTensor(Views, AccessPatterns):
@@ -34,7 +37,7 @@ class NkiTensor(Views, AccessPatterns):
     elements per partition.
     """
 
-    __slots__ = ("dtype", "dynamic", "offset", "shape", "storage", "strides")
+    __slots__ = ("_layout", "dtype", "dynamic", "offset", "shape", "storage", "strides")
 
     def __init__(
         self,
@@ -44,6 +47,7 @@ class NkiTensor(Views, AccessPatterns):
         strides: Ints,
         offset: int,
         dynamic: Dynamic | None = None,
+        layout: Layout | None = None,
     ) -> None:
         self.storage = storage
         self.dtype = dtype
@@ -51,6 +55,7 @@ class NkiTensor(Views, AccessPatterns):
         self.strides = strides
         self.offset = offset
         self.dynamic = dynamic
+        self._layout = layout
 
     # What a kernel may read while it is specialised.
 
@@ -99,6 +104,23 @@ class NkiTensor(Views, AccessPatterns):
 
     def __getitem__(self, key: Any) -> NkiTensor:
         dynamic = self.dynamic
+        if type(key) is tuple and len(key) == 2 and dynamic is None:
+            a, b = key
+            # By far the most frequent keys.
+            if type(a) is slice is type(b) and a.step is None is b.step:
+                layout, moved = sliced(
+                    self._layout or self.layout, a.start, a.stop, b.start, b.stop
+                )
+                # Without the call of `__init__`, which takes as long as all of the above.
+                view = _bare(NkiTensor)
+                view.storage = self.storage
+                view.dtype = self.dtype
+                view.shape = layout.shape
+                view.strides = layout.strides
+                view.offset = self.offset + moved
+                view.dynamic = None
+                view._layout = layout
+                return view
         if dynamic is not None and dynamic.kind != "scalar":
             self._check_row_slice(key)
         shape, strides, offset = index_layout(
@@ -138,6 +160,23 @@ class NkiTensor(Views, AccessPatterns):
     __iter__ = None
 
     # What instructions need.
+
+    @property
+    def layout(self) -> Layout:
+        """The view's layout as an object; that of a run-time index is like no other."""
+        found = self._layout
+        if self.dynamic is not None:
+            return Layout(self.dtype.name, self.shape, self.strides, ())
+        if found is None:
+            storage = self.storage
+            region = storage.region
+            place: tuple[Any, ...] = (region.value,)
+            if region.on_chip:
+                free = storage.bytes_per_partition
+                place = (region.value, storage.start_partition, free, self.offset)
+            found = intern_layout(self.dtype.name, self.shape, self.strides, *place)
+            self._layout = found
+        return found
 
     @property
     def on_chip(self) -> bool:

@@ -8,7 +8,8 @@ from backends.isa.trace import Access, Buffer, Record, Trace
 from backends.simulator import geometry
 from backends.simulator.liveness import psum_peak, sbuf_peak
 from backends.simulator.machine import Machine
-from backends.simulator.recorder import BufferUse, RawAccess, RawRecord
+from backends.simulator.record_template import RawAccess, RawRecord
+from backends.simulator.recorder import BufferUse
 
 
 def build_trace(machine: Machine, kernel: str) -> Trace:

@@ -35,7 +35,7 @@ def issue(machine: Machine, name: str, args: Sequence[Any], kwargs: Mapping[str,
 
     `register_alloc` returns the register. Raises Fault for a call that breaks a rule.
     """
-    special = _SPECIAL.get(name)
+    special = SPECIAL.get(name)
     if special is not None:
         return special(machine, name, args, kwargs)
     key = key_of(name, args, kwargs)
@@ -186,7 +186,7 @@ _REGISTERS: dict[str, Callable[[BoundCall], Any]] = {
     "register_store": register.register_store,
 }
 # Calls that are few, or whose tiles come in a list: checked each time.
-_SPECIAL: dict[str, Callable[..., Any]] = {
+SPECIAL: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(_CROSS_CORE, _cross_core),
     **dict.fromkeys(_REGISTERS, _register),
     "dma_compute": _dma_compute,
