@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -134,9 +135,20 @@ def check_scalar_index(index: Any) -> None:
 
 def _pattern(pattern: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
     """Return counts and steps of `[[step, count], ...]`."""
-    pairs = [tuple(pair) for pair in pattern]
+    pairs = tuple([tuple(pair) for pair in pattern])
+    types = tuple([type(number) for pair in pairs for number in pair])
+    return _checked_pattern(pairs, types)
+
+
+@lru_cache(maxsize=4096)
+def _checked_pattern(
+    pairs: tuple[tuple[int, ...], ...], _types: tuple[type, ...]
+) -> tuple[Ints, Ints]:
+    """Return counts and steps; the types of the numbers keep 2 and 2.0 apart."""
     if not pairs or any(len(pair) != 2 for pair in pairs):
-        raise Fault("S217", f"a pattern is `[[step, count], ...]`, got {list(pattern)}")
+        raise Fault(
+            "S217", f"a pattern is `[[step, count], ...]`, got {[list(pair) for pair in pairs]}"
+        )
     for step, count in pairs:
         if not 0 < count < COUNT_LIMIT:
             raise Fault("S217", f"count {count} in a pattern is outside 1..{COUNT_LIMIT - 1}")

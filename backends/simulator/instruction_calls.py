@@ -43,7 +43,8 @@ def instruction(name: str) -> Callable[..., Any]:
         ends = recorder.touch(tiles)
         if ends is None:
             return issue(machine, name, (), kwargs)
-        return recorder.add_short(known.chosen(tiles), ends)
+        template = known.template if known.adding is None else known.chosen(tiles)
+        return recorder.add_short(template, ends)
 
     def first_call(machine: Machine, frame: FrameType, kwargs: Mapping[str, Any]) -> Any:
         """Execute a call of a new site."""

@@ -11,8 +11,9 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from attrs import define, field
@@ -85,7 +86,7 @@ class Loader:
 
     def _run(self, module: ModuleType, source: Source, base: Path | None) -> None:
         location.register(source)
-        code = compile(source.text, source.name, "exec", dont_inherit=True)
+        code = _compiled(source.text, source.name)
         module.__dict__["__builtins__"] = vars(builtins) | {"__import__": self._importer(base)}
         exec(code, module.__dict__)
 
@@ -207,6 +208,12 @@ class Loader:
                 found = self._find(folder, [name])
                 if found is not None:
                     setattr(module, name, found)
+
+
+@lru_cache(maxsize=64)
+def _compiled(text: str, name: str) -> CodeType:
+    """Return a file's code; a kernel is simulated at many shapes, its text changes seldom."""
+    return compile(text, name, "exec", dont_inherit=True)
 
 
 def _folder_of(module: ModuleType) -> Path | None:

@@ -129,8 +129,10 @@ class Storage:
             initial = 0 if values is None else WRITTEN
             self.flags = np.full(self.size * self.cell.itemsize, initial, dtype=np.uint8)
 
-    def describe(self) -> Allocation:
-        """Return the allocation without its bytes."""
+    def describe(self) -> Allocation | Storage:
+        """Return the allocation without its bytes: itself where there are none."""
+        if self.data is None:
+            return self
         return Allocation(
             self.id,
             self.name,

@@ -37,7 +37,7 @@ Short = tuple[Template, "Sequence[int]", tuple[int, ...]]
 class BufferUse:
     """An allocation of this program, and the records between which it holds something."""
 
-    allocation: Allocation
+    allocation: Allocation | Storage
     born: int
     """The record that first accesses it; the next record at its allocation until one does."""
     number: int = 0

@@ -170,10 +170,10 @@ class NkiTensor(Views, AccessPatterns):
         if found is None:
             storage = self.storage
             region = storage.region
-            place: tuple[Any, ...] = (region.value,)
+            place: tuple[Any, ...] = (region,)
             if region.on_chip:
                 free = storage.bytes_per_partition
-                place = (region.value, storage.start_partition, free, self.offset)
+                place = (region, storage.start_partition, free, self.offset)
             found = intern_layout(self.dtype.name, self.shape, self.strides, *place)
             self._layout = found
         return found

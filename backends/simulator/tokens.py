@@ -26,6 +26,8 @@ class MemoryRegion(Enum):
     on_chip: bool
     """Whether dimension 0 is the partition dimension."""
 
+    __hash__ = object.__hash__  # members are single objects; Python's own hash goes by the name
+
     def __init__(self, name: str) -> None:
         self.on_chip = name in ("sbuf", "psum")
 

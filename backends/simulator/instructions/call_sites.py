@@ -52,10 +52,12 @@ class CallSite:
         Types stand next to values: 1, 1.0 and True are equal but not the same constant to a rule.
         """
         constants = self.constants(kwargs)
-        key = (self, constants, *map(type, constants), *[t._layout or t.layout for t in tiles])
+        types = tuple(map(type, constants))
+        layouts = tuple([tile._layout or tile.layout for tile in tiles])
         if self.groups:
-            key += tuple([tuple(map(type, group)) for group in self.take_groups(kwargs)])
-        return key
+            groups = tuple([tuple(map(type, group)) for group in self.take_groups(kwargs)])
+            return (self, constants, types, layouts, groups)
+        return (self, constants, types, layouts)
 
     def says_all(self, kwargs: Mapping[str, Any]) -> bool:
         """Whether the key of this call holds everything that a rule may look at."""
@@ -81,9 +83,8 @@ class Known:
     """Which tile a matmul writes."""
 
     def chosen(self, tiles: tuple[NkiTensor, ...]) -> Template:
-        """Return the record's template; a matmul that was not told looks whether there is a sum."""
-        if self.adding is None:
-            return self.template
+        """Return a matmul's template; one that was not told looks whether there is a sum."""
+        assert self.adding is not None
         storage = tiles[self.destination].storage
         adds = storage.written if self.accumulate is None else self.accumulate
         storage.written = True

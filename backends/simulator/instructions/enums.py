@@ -14,6 +14,9 @@ _ORDERED = frozenset({"nc_version"})
 def _enumeration(name: str, members: dict[str, int]) -> type[Enum]:
     kind: Any = IntEnum if name in _ORDERED else Enum
     made: type[Enum] = kind(name, members)
+    if kind is Enum:
+        # Members are single objects; the hash of `Enum` goes by the name and takes much longer.
+        made.__hash__ = object.__hash__  # type: ignore[method-assign]
     return made
 
 
