@@ -13,6 +13,7 @@ from backends.nki.program.evaluate import footprint
 from backends.nki.program.nodes import Program
 from backends.nki.program.numbers import evaluate
 from backends.nki.program.show import program_text
+from backends.nki.refusal import refuse
 from backends.nki.schedules.chunked import chunked_program
 from backends.nki.schedules.chunked.memory import traced_peak
 from backends.nki.schedules.decode import decode_program
@@ -126,7 +127,15 @@ def _chunked_footprint(
 
 
 def _program(plan: Plan, target: str) -> Program:
-    """The tile program of a plan, by its form."""
+    """The tile program of a plan, by its form. Raises CompileError where none is emitted."""
+    for setting in plan.resolved:
+        if setting.key == "shard" and setting.value != "heads":
+            raise refuse(
+                f"`shard={setting.value}` is not emitted yet",
+                setting.span,
+                label="cores split heads only",
+                help="leave out `shard`, or set `shard=heads`",
+            )
     if has_window(plan):
         return window_program(plan)
     return chunked_program(plan) if plan.form == "chunked" else decode_program(plan, target)

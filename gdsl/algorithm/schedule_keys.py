@@ -20,7 +20,7 @@ WINDOW = "window"
 class ScheduleKey:
     """One key. `choices` is the closed list of values, or None for any value of `type` in `bounds`.
 
-    `forms` says where it has an effect; set by hand anywhere else, it is refused.
+    `forms` says where it has an effect; set from outside anywhere else, it is refused.
     `auto` among the choices means that the compiler decides and says why.
     """
 
@@ -126,9 +126,9 @@ SCHEDULE_KEYS: dict[str, ScheduleKey] = {
             "shard",
             str,
             "heads",
-            "what the cores of a logical core split: heads, that is rows",
+            "what the cores of a logical core split: heads (rows), value_columns or none",
             forms=(*TOKENS, *CHUNKS, WINDOW),
-            choices=("heads",),
+            choices=("heads", "value_columns", "none"),
         ),
     )
 }

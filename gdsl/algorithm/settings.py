@@ -1,6 +1,7 @@
 """Resolving schedule keys: default < `schedule` block of the file < `--set` or Python.
 
-A key that somebody set and that has no effect is refused: silence would be taken for success.
+A key set from outside that has no effect is refused: silence would be taken for success. The keys
+of a file may serve several forms, so there they only have to exist.
 """
 
 from __future__ import annotations
@@ -46,18 +47,14 @@ def resolve(schedule: Schedule | None, overrides: Mapping[str, Value]) -> tuple[
 def refuse_without_effect(
     settings: Mapping[str, Resolved], forms: frozenset[str], kernel: str, why: Sequence[str]
 ) -> None:
-    """Raise CompileError with one diagnostic per key that was set and has no effect.
+    """Raise CompileError with one diagnostic per key set from outside that has no effect.
 
     `why` says how the kernel came to its form.
-
-    The file's keys stand for the form the file means: silent where `form` was set from outside.
     """
-    outside = settings["form"].origin == "override"
     found = [
         _without_effect(setting, forms, kernel, why)
         for setting in settings.values()
-        if (setting.origin == "override" or (setting.origin == "file" and not outside))
-        and not forms & set(SCHEDULE_KEYS[setting.key].forms)
+        if setting.origin == "override" and not forms & set(SCHEDULE_KEYS[setting.key].forms)
     ]
     if found:
         raise CompileError("; ".join(d.message for d in found), found)

@@ -53,3 +53,9 @@ def test_the_page_of_the_code() -> None:
         _ = api.compile(api.loads(failing), target="trn2").text
     assert {d.code for d in caught.value.diagnostics} == {"E0521"}
     assert "def retention(" in api.compile(api.loads(repaired), target="trn2").text
+
+
+@pytest.mark.parametrize("shard", ["value_columns", "none"])
+def test_cores_split_heads_only(shard: str) -> None:
+    with pytest.raises(CompileError, match=f"`shard={shard}` is not emitted yet"):
+        _ = api.compile(api.load("gdn_tkg"), target="trn2", settings={"shard": shard}).text

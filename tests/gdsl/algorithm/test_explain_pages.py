@@ -22,9 +22,11 @@ CODES = (
 
 
 def plan(text: str) -> None:
+    """Plan the kernel of a block, with the `--set` of the command its first line may hold."""
     module, _ = elaborate(parse(Source("page.gdn", text)), lambda name: None)
     (kernel,) = module.kernels
-    choose(canonicalize(kernel), {}, next(iter(module.schedules), None))
+    settings = dict(re.findall(r"^# gdsl check \S+ --set (\w+)=(\w+)", text))
+    choose(canonicalize(kernel), settings, next(iter(module.schedules), None))
 
 
 @pytest.mark.parametrize("code", CODES)
