@@ -16,6 +16,23 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
 ROOT = Path(__file__).parents[1]
+ADD = """\
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def add(x, y):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    a = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    b = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=a, src=x)
+    nisa.dma_copy(dst=b, src=y)
+    nisa.tensor_tensor(dst=a, data1=a, data2=b, op=nl.add)
+    nisa.dma_copy(dst=out, src=a)
+    return out
+"""
 
 
 @frozen
@@ -34,6 +51,12 @@ Cli = Callable[..., Finished]
 def root() -> Path:
     """The checkout."""
     return ROOT
+
+
+@pytest.fixture
+def foreign_kernel() -> str:
+    """NKI source that is not ours: `add(x, y)` of two tensors that fit one tile."""
+    return ADD
 
 
 @pytest.fixture

@@ -172,27 +172,8 @@ def test_a_missing_argument_is_named(
         gdsl.run(kernel, given)
 
 
-ADD = """\
-import nki
-import nki.isa as nisa
-import nki.language as nl
-
-
-@nki.jit
-def add(x, y):
-    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-    a = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
-    b = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
-    nisa.dma_copy(dst=a, src=x)
-    nisa.dma_copy(dst=b, src=y)
-    nisa.tensor_tensor(dst=a, data1=a, data2=b, op=nl.add)
-    nisa.dma_copy(dst=out, src=a)
-    return out
-"""
-
-
-def test_simulate_runs_somebody_elses_kernel(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(ADD)
+def test_simulate_runs_somebody_elses_kernel(tmp_path: Path, foreign_kernel: str) -> None:
+    (tmp_path / "mine.py").write_text(foreign_kernel)
     add = gdsl.simulate(f"{tmp_path}/mine.py:add", target="trn2")
     x = np.arange(12, dtype=np.float32).reshape(4, 3)
     np.testing.assert_array_equal(add(x, 2 * x), 3 * x)

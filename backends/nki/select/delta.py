@@ -22,7 +22,7 @@ from attrs import frozen
 from backends.nki.program.numbers import Name
 from backends.nki.refusal import refuse
 from backends.nki.select.algebra import Algebra, split
-from backends.nki.select.terms import Known, Stage, Term
+from backends.nki.select.terms import Stage, Term
 from backends.nki.select.translate import Translator
 from gdsl.canonical.form import DecayKind, Delta, Emit, ReadWhen
 from gdsl.ir.kernel import Run
@@ -165,8 +165,3 @@ class _Former:
         along = self.algebra.product(base, update.key)
         dot = self.algebra.fold("sum", along, Name(self.delta.key_axis))
         return self.algebra.product(factor, dot, update.delta)
-
-
-def is_constant(term: Term | None) -> bool:
-    """Whether a decay is known when the kernel is traced."""
-    return term is None or isinstance(term, Known)

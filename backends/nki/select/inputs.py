@@ -85,7 +85,7 @@ class InputSource:
             case (outer, inner):
                 self._wrapped(block, dst, layout, across, (outer, inner))
             case _:
-                raise NotImplementedError(f"`{self.tile.name}`: rows at more than two strides")
+                raise refuse(f"input `{self.tile.name}` has rows at more than two strides", None)
 
     def _repeat(
         self,

@@ -12,23 +12,6 @@ from gdsl.ir.dtypes import Dtype
 
 Cli = Callable[..., Any]
 TKG = ("gdn_tkg", "-t", "trn2", "--shape", "B=1,Hv=4,K=32,V=32")
-ADD = """\
-import nki
-import nki.isa as nisa
-import nki.language as nl
-
-
-@nki.jit
-def add(x, y):
-    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-    a = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
-    b = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
-    nisa.dma_copy(dst=a, src=x)
-    nisa.dma_copy(dst=b, src=y)
-    nisa.tensor_tensor(dst=a, data1=a, data2=b, op=nl.add)
-    nisa.dma_copy(dst=out, src=a)
-    return out
-"""
 
 
 @pytest.fixture
@@ -85,8 +68,10 @@ def test_trace_is_chrome_json(cli: Cli, tmp_path: Path) -> None:
     assert len(json.loads((tmp_path / "t.json").read_text())["traceEvents"]) > 50
 
 
-def test_a_foreign_kernel_on_the_same_model(cli: Cli, schema: Any, tmp_path: Path) -> None:
-    (tmp_path / "add.py").write_text(ADD)
+def test_a_foreign_kernel_on_the_same_model(
+    cli: Cli, schema: Any, tmp_path: Path, foreign_kernel: str
+) -> None:
+    (tmp_path / "add.py").write_text(foreign_kernel)
     given = ("--arg", "x=bf16[128,512]", "--arg", "y=bf16[128,512]")
     done = cli("cost", f"{tmp_path}/add.py:add", *given, "--json")
     assert done.code == 0

@@ -13,23 +13,6 @@ from gdsl.library import library_kernels
 
 Cli = Callable[..., Any]
 BAD = "kernel bad:\n    axes K\n    input x: f32[K]\n    output y: f32[K] = xx + zz + x\n"
-ADD = """\
-import nki
-import nki.isa as nisa
-import nki.language as nl
-
-
-@nki.jit
-def add(x, y):
-    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-    a = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
-    b = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
-    nisa.dma_copy(dst=a, src=x)
-    nisa.dma_copy(dst=b, src=y)
-    nisa.tensor_tensor(dst=a, data1=a, data2=b, op=nl.add)
-    nisa.dma_copy(dst=out, src=a)
-    return out
-"""
 
 
 def test_check_says_form_and_reason(cli: Cli) -> None:
@@ -104,8 +87,8 @@ def test_lint_of_emitted_and_of_foreign_text(cli: Cli, tmp_path: Path) -> None:
     assert cli("lint", str(tmp_path / "k.py"), "--nki-version", "9.9").code == 2
 
 
-def test_simulate(cli: Cli, tmp_path: Path) -> None:
-    (tmp_path / "add.py").write_text(ADD)
+def test_simulate(cli: Cli, tmp_path: Path, foreign_kernel: str) -> None:
+    (tmp_path / "add.py").write_text(foreign_kernel)
     kernel = f"{tmp_path}/add.py:add"
     given = ("--arg", "x=bf16[128,64]", "--arg", "y=bf16[128,64]")
     done = cli("simulate", kernel, *given, "-o", str(tmp_path / "out.npz"))
@@ -117,8 +100,10 @@ def test_simulate(cli: Cli, tmp_path: Path) -> None:
     assert same.startswith("output_0: bfloat16[128, 64]")
 
 
-def test_a_refused_kernel_exits_1_at_its_line(cli: Cli, tmp_path: Path) -> None:
-    (tmp_path / "add.py").write_text(ADD)
+def test_a_refused_kernel_exits_1_at_its_line(
+    cli: Cli, tmp_path: Path, foreign_kernel: str
+) -> None:
+    (tmp_path / "add.py").write_text(foreign_kernel)
     done = cli(
         "simulate", f"{tmp_path}/add.py:add", "--arg", "x=f32[129,4]", "--arg", "y=f32[129,4]"
     )
@@ -131,8 +116,10 @@ def test_a_refused_kernel_exits_1_at_its_line(cli: Cli, tmp_path: Path) -> None:
     ("arg", "said"),
     [("x=f99[4]", "there is no dtype `f99`"), ("x", "expected NAME="), ("=3", "expected NAME=")],
 )
-def test_wrong_arguments_of_simulate(cli: Cli, tmp_path: Path, arg: str, said: str) -> None:
-    (tmp_path / "add.py").write_text(ADD)
+def test_wrong_arguments_of_simulate(
+    cli: Cli, tmp_path: Path, foreign_kernel: str, arg: str, said: str
+) -> None:
+    (tmp_path / "add.py").write_text(foreign_kernel)
     done = cli("simulate", f"{tmp_path}/add.py:add", "--arg", arg)
     assert done.code == 2
     assert said in done.err
