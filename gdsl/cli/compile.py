@@ -16,7 +16,7 @@ Write the NKI source of a kernel. The file needs nothing of gdsl.
 
   gdsl compile gdn_tkg -t trn2 -o gdn_tkg.py
   gdsl compile my_kernel.gdn --emit canonical
-  gdsl compile gdn_tkg kda_tkg --adapter nki_library -o drop_in.py"""
+  gdsl compile gdn_tkg kda_tkg gdn_cte --adapter nki_library -o drop_in.py"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

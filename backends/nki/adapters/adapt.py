@@ -1,12 +1,14 @@
 """Tile programs of several kernels as the exports of one module.
 
 Functions that are the same in several programs are written once. Those that share only their name
-get the name of their export in front, so that each entry calls its own.
+get the name of their export in front, so that each entry calls its own. Hand-written text calls its
+functions by the names it has; such a program keeps them, and the others give way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 from attrs import evolve
 
@@ -40,7 +42,11 @@ def adapted_exports(
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"`{name}` is named more than once; a module exports it once")
-    return _told_apart(exported)
+    beside = {export.name: export.functions for export in adapter.exports}
+    return tuple(
+        evolve(program, functions=(*beside[program.entry], *program.functions))
+        for program in _told_apart(exported)
+    )
 
 
 def _exported(adapter: Adapter, plan: Plan, program: Program) -> Program:
@@ -61,7 +67,12 @@ def _exported(adapter: Adapter, plan: Plan, program: Program) -> Program:
             label=f"is called {_call(*found)}",
             help=f"write `call {_call(*wanted)}`",
         )
-    return evolve(program, entry=export.name, parameters=_parameters(export, program))
+    return evolve(
+        program,
+        entry=export.name,
+        parameters=_parameters(export, program),
+        constants=(*export.constants, *program.constants),
+    )
 
 
 def _call(arguments: tuple[str, ...], returns: tuple[str, ...]) -> str:
@@ -93,10 +104,24 @@ def _told_apart(programs: Sequence[Program]) -> tuple[Program, ...]:
     clashing = {
         name for name, found in functions.items() if any(other != found[0] for other in found[1:])
     }
+    fixed = [program for program in programs if any(map(_is_text, _statements(program)))]
+    kept = [{function.name for function in program.functions} & clashing for program in fixed]
+    if any(one & other for one, other in combinations(kept, 2)):
+        raise UsageError("several kernels with hand-written parts; compile each alone")
     return tuple(
-        _renamed(program, {name: f"{program.entry}_{name}" for name in clashing})
+        program
+        if program in fixed
+        else _renamed(program, {name: f"{program.entry}_{name}" for name in clashing})
         for program in programs
     )
+
+
+def _statements(program: Program) -> tuple[Statement, ...]:
+    return (*program.body, *(s for function in program.functions for s in function.body))
+
+
+def _is_text(statement: Statement) -> bool:
+    return isinstance(statement, Verbatim)
 
 
 def _renamed(program: Program, names: Mapping[str, str]) -> Program:
@@ -132,10 +157,6 @@ def _call_renamed(statement: Statement, names: Mapping[str, str]) -> Statement:
                 statement,
                 then=_calls_renamed(then, names),
                 otherwise=_calls_renamed(otherwise, names),
-            )
-        case Verbatim() if names:
-            raise UsageError(
-                "kernels with hand-written parts share no module yet; compile each alone"
             )
         case _:
             return statement

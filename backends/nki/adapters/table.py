@@ -10,6 +10,10 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
+from backends.nki.adapters import mask_pack
+from backends.nki.program.nodes import Constant, Function
+from backends.nki.program.numbers import Literal, Name
+
 
 @frozen
 class Argument:
@@ -30,6 +34,10 @@ class Export:
     """In the order of a positional call."""
     returns: tuple[str, ...]
     """Outputs in the order returned; one with the name of an argument is that argument."""
+    constants: tuple[Constant, ...] = ()
+    """What callers import beside the function. A kernel's own of that name must be equal."""
+    functions: tuple[Function, ...] = ()
+    """Host functions that callers import beside the function."""
 
 
 @frozen
@@ -46,9 +54,18 @@ def _plain(names: str) -> tuple[Argument, ...]:
     return tuple(Argument(name) for name in names.split())
 
 
+_CTE_CONSTANTS = (
+    Constant("CHUNK", Literal(128), "tokens per chunk: all partitions"),
+    Constant("MAX_HEAD_DIM", Literal(128), "key and value dimension callers may count on"),
+    Constant("ALGORITHMS", Name('("schur", "neumann")'), "ways to invert a chunk"),
+    Constant("DEFAULT_ALGORITHM", Name('"schur"'), "of `algorithm`"),
+    Constant("DEFAULT_GROUP_SIZE", Literal(8), "of `group_size`"),
+    Constant("N_MASKS", Literal(mask_pack.PLANES), "planes of a mask pack"),
+)
+
 NKI_LIBRARY = Adapter(
     "nki_library",
-    "the decode kernels of nki-library (experimental/gdn, experimental/kda)",
+    "the kernels of nki-library (experimental/gdn, experimental/kda)",
     (
         Export(
             "gdn_tkg",
@@ -61,6 +78,21 @@ NKI_LIBRARY = Adapter(
             "kda_tkg",
             _plain("q k v g beta a_log dt_bias out S scale lower_bound"),
             ("out", "S"),
+        ),
+        Export(
+            "gdn_cte",
+            "gdn_cte",
+            (
+                *_plain("query key value g_log beta"),
+                Argument("scale", "1.0"),
+                Argument("algorithm", "DEFAULT_ALGORITHM"),
+                Argument("mask_pack", "None"),
+                Argument("group_size", "DEFAULT_GROUP_SIZE"),
+                Argument("recurrent_state", "None"),
+            ),
+            ("out", "recurrent_state"),
+            _CTE_CONSTANTS,
+            (mask_pack.BUILD_MASK_PACK,),
         ),
     ),
 )
