@@ -5,12 +5,12 @@ from __future__ import annotations
 from attrs import frozen
 
 from backends.nki.refusal import refuse
+from backends.nki.schedules.window.taps import read_taps
 from gdsl.algorithm.plan import Plan
 from gdsl.canonical.build import Builder
 from gdsl.canonical.form import Window
 from gdsl.canonical.substitute import bind_arguments, substitute
-from gdsl.ir.dims import Packed
-from gdsl.ir.expr import Apply, Expr, Ref, Unpack
+from gdsl.ir.expr import Apply, Expr, Ref
 from gdsl.ir.kernel import Input, Kernel, Let, Output, Run, State
 from gdsl.ir.node import Symbol
 from gdsl.source import Span
@@ -69,7 +69,8 @@ class _Reader:
         run, kernel = self.run, self.kernel
         state = next(s for s in kernel.states if s.symbol == run.state)
         self._check(state)
-        weight, token, inside = self._taps()
+        token = self._input(self._bound(self.window.value), "the new column")
+        weight, inside = read_taps(kernel, run, self.window, self.builder, self._defined)
         channels = [a for a in weight.type.axes if a in state.type.axes and a != self.window.axis]
         batches = [a for a in state.type.axes if a not in (*channels, self.window.axis)]
         if len(channels) != 1 or len(batches) != 1 or channels[0] != weight.type.axes[0]:
@@ -110,35 +111,6 @@ class _Reader:
             wrong = "several sums over a window"
         if wrong:
             raise refuse(f"the window schedule does not emit {wrong} yet", self.run.span)
-
-    def _taps(self) -> tuple[Input, Input, bool]:
-        """The weights, the tokens, and whether the window that is summed holds the new token."""
-        emit = self.window.emits[0]
-        token = self._input(self._bound(self.window.value), "the new column")
-        taps = None if emit.taps is None else self._bound(emit.taps)
-        if emit.after and emit.skip is None:
-            return self._input(taps, "the taps"), token, True
-        skip = None if emit.skip is None else self._bound(emit.skip)
-        match taps, skip:
-            case Unpack(arg=older) as past, Apply(operator="mul", args=(left, right)):
-                weight = self._input(older, "the taps")
-                now = right if left == Ref(token.symbol, token.type) else left
-                other = left if now is right else right
-                fields = _fields(weight, past.packed)
-                if (
-                    not emit.after
-                    and isinstance(now, Unpack)
-                    and now.arg == older
-                    and fields == (past.field, now.field)
-                    and isinstance(other, Ref)
-                    and other.symbol == token.symbol
-                ):
-                    return weight, token, False
-        raise self._refuse(
-            "one tensor of taps over the window, the newest last, or over a window without the "
-            "newest token and that token",
-            emit.span or self.run.span,
-        )
 
     def _outputs(self) -> tuple[Output, Output]:
         states = [
@@ -201,11 +173,3 @@ class _Reader:
 
     def _refuse(self, what: str, span: Span | None) -> Exception:
         return refuse(f"the window schedule needs {what}", span or self.run.span)
-
-
-def _fields(weight: Input, packed: str) -> tuple[str, ...]:
-    """The fields of a packed dimension of the weights, in order."""
-    for dim in weight.dims:
-        if isinstance(dim, Packed) and dim.name == packed:
-            return tuple(name for name, _ in dim.fields)
-    return ()
