@@ -98,13 +98,12 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
     """Everything that needs the vectors alone: keys on K partitions, norms, gates,
     and the factors of deltas and outputs. Ordered so that no engine waits for long."""
     read_sb, write_sb_2, a_sb, dt_bias_sb, q_sb, k_sb, b_sb, A_log_sb, z_sb, v_sb = vectors
-    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    k_alive_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_copy(dst=k_alive_sb, src=constant_sb.ap(pattern=[[1, rows], [0, K]], offset=0))
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
     a_alive_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_copy(dst=a_alive_sb, src=constant_sb[:rows, :])
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    k_alive_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=k_alive_sb, src=constant_sb.ap(pattern=[[1, rows], [0, K]], offset=0))
     q_alive_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_copy(dst=q_alive_sb, src=constant_sb.ap(pattern=[[1, rows], [0, K]], offset=0))
     b_alive_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
@@ -117,15 +116,6 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
     nisa.tensor_copy(dst=z_alive_sb, src=constant_sb.ap(pattern=[[1, rows], [0, V]], offset=0))
     read_lt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=read_lt_sb, data=read_sb, op0=nl.less, operand0=N)
-    alive_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(
-        dst=alive_sb_2,
-        data=read_sb,
-        op0=nl.greater_equal,
-        operand0=0.0,
-        op1=nl.multiply,
-        operand1=read_lt_sb,
-    )
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
     alive_sb_10 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
@@ -137,6 +127,15 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         operand1=read_lt_sb,
     )
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    alive_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=alive_sb_2,
+        data=read_sb,
+        op0=nl.greater_equal,
+        operand0=0.0,
+        op1=nl.multiply,
+        operand1=read_lt_sb,
+    )
     alive_sb_4 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
         dst=alive_sb_4,
@@ -202,19 +201,19 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         op1=nl.multiply,
         operand1=read_lt_sb,
     )
-    alive_sb = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=alive_sb, data=alive_sb_2, op0=nl.maximum, operand0=write_sb)
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
     alive_sb_9 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=alive_sb_9, data=alive_sb_10, op0=nl.maximum, operand0=write_sb)
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    alive_sb = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=alive_sb, data=alive_sb_2, op0=nl.maximum, operand0=write_sb)
     alive_sb_3 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=alive_sb_3, data=alive_sb_4, op0=nl.maximum, operand0=write_sb)
-    alive_sb_5 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=alive_sb_5, data=alive_sb_6, op0=nl.maximum, operand0=write_sb)
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
     nisa.tensor_copy_predicated(dst=a_alive_sb, src=a_sb, predicate=alive_sb_9)
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    alive_sb_5 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=alive_sb_5, data=alive_sb_6, op0=nl.maximum, operand0=write_sb)
     alive_sb_11 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=alive_sb_11, data=alive_sb_12, op0=nl.maximum, operand0=write_sb)
     alive_sb_7 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
@@ -237,14 +236,16 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         op1=nl.minimum,
         operand1=a_alive_shifted_sb,
     )
+    a_alive_max_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=a_alive_max_sb, data=a_alive_shifted_sb, op0=nl.maximum, operand0=0.0)
     a_alive_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=a_alive_exp_sb, op=nl.exp, data=a_alive_minus_abs_sb)
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     q_sb_2 = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_copy(dst=q_sb_2, src=q_sb)
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
-    a_alive_one_plus_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=a_alive_one_plus_exp_sb, data=a_alive_exp_sb, op0=nl.add, operand0=1.0)
+    a_alive_shifted_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=a_alive_shifted_sb_2, data=a_alive_exp_sb, op0=nl.add, operand0=2.0)
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     nisa.tensor_copy_predicated(
         dst=q_alive_sb,
@@ -258,34 +259,19 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
     q_alive_squared_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=q_alive_squared_sb, op=nl.square, data=q_alive_sb)
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
-    a_alive_rest_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(
-        dst=a_alive_rest_sb,
-        data=a_alive_one_plus_exp_sb,
-        op0=nl.subtract,
-        operand0=1.0,
-        op1=nl.subtract,
-        operand1=a_alive_exp_sb,
-        reverse1=True,
-    )
+    a_alive_inverse_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.reciprocal(dst=a_alive_inverse_sb, data=a_alive_shifted_sb_2)
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     nisa.tensor_copy_predicated(
         dst=k_alive_sb,
         src=k_sb_2,
         predicate=alive_sb.ap(pattern=[[1, rows], [0, K]], offset=0),
     )
-    nisa.tensor_copy_predicated(dst=b_alive_sb, src=b_sb, predicate=alive_sb_5)
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
-    a_alive_scaled_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(
-        dst=a_alive_scaled_sb,
-        data=a_alive_shifted_sb,
-        op0=nl.maximum,
-        operand0=0.0,
-        op1=nl.add,
-        operand1=a_alive_rest_sb,
-    )
+    a_alive_ratio_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=a_alive_ratio_sb, data=a_alive_exp_sb, op0=nl.multiply, operand0=a_alive_inverse_sb)
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    nisa.tensor_copy_predicated(dst=b_alive_sb, src=b_sb, predicate=alive_sb_5)
     k_alive_turned_psum = nl.ndarray((K, rows), dtype=k_alive_sb.dtype, buffer=nl.psum)
     nisa.nc_transpose(dst=k_alive_turned_psum, data=k_alive_sb, engine=nisa.engine.tensor)
     k_alive_squared_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
@@ -297,39 +283,53 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
     k_alive_q_alive_T_sb = nl.ndarray((K, 2 * rows), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_copy(dst=k_alive_q_alive_T_sb[:, ::2], src=k_alive_turned_psum, engine=nisa.engine.scalar)
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
-    nisa.tensor_scalar(dst=a_alive_scaled_sb, data=a_alive_scaled_sb, op0=nl.multiply, operand0=-1.0)
+    a_alive_ratio_squared_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=a_alive_ratio_squared_sb, data=a_alive_ratio_sb, op0=nl.multiply, operand0=a_alive_ratio_sb)
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     q_alive_k_alive_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_tensor(dst=q_alive_k_alive_sb, data1=q_alive_sb, data2=k_alive_sb, op=nl.multiply)
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
     A_log_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=A_log_exp_sb, op=nl.exp, data=A_log_sb)
+    a_alive_softplus_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=a_alive_softplus_sb,
+        data=a_alive_ratio_squared_sb,
+        op0=nl.add,
+        operand0=0.99315924,
+        op1=nl.multiply,
+        operand1=a_alive_ratio_squared_sb,
+    )
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     k_alive_sum_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_reduce(dst=k_alive_sum_sb, op=nl.add, data=k_alive_squared_sb, axis=1)
     nisa.tensor_copy(dst=k_alive_q_alive_T_sb[:, 1::2], src=q_alive_turned_psum, engine=nisa.engine.scalar)
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
+    nisa.tensor_scalar(
+        dst=a_alive_softplus_sb,
+        data=a_alive_softplus_sb,
+        op0=nl.add,
+        operand0=1.4214401,
+        op1=nl.multiply,
+        operand1=a_alive_ratio_squared_sb,
+    )
     A_log_scaled_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=A_log_scaled_sb, data=A_log_exp_sb, op0=nl.multiply, operand0=-1.0)
-    A_log_exp_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.activation(dst=A_log_exp_sb_2, op=nl.exp, data=A_log_exp_sb, scale=a_alive_scaled_sb)
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    b_alive_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=b_alive_shifted_sb, data=b_alive_exp_sb, op0=nl.add, operand0=1.0)
     k_alive_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=k_alive_shifted_sb, data=k_alive_sum_sb, op0=nl.add, operand0=1e-06)
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
-    a_alive_power_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_tensor(
-        dst=a_alive_power_sb,
-        data1=a_alive_one_plus_exp_sb,
-        data2=A_log_scaled_sb,
-        op=nl.power,
-        engine=nisa.engine.gpsimd,
+    nisa.tensor_scalar(
+        dst=a_alive_softplus_sb,
+        data=a_alive_softplus_sb,
+        op0=nl.add,
+        operand0=2.36759878,
+        op1=nl.multiply,
+        operand1=a_alive_ratio_squared_sb,
     )
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    z_sb_2 = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_copy(dst=z_sb_2, src=z_sb)
+    b_alive_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=b_alive_shifted_sb, data=b_alive_exp_sb, op0=nl.add, operand0=1.0)
     k_alive_rsqrt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
         dst=k_alive_rsqrt_sb,
@@ -338,19 +338,65 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         operand0=0.0,
         engine=nisa.engine.gpsimd,
     )
+    z_sb_2 = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=z_sb_2, src=z_sb)
+    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
+    nisa.tensor_scalar(
+        dst=a_alive_softplus_sb,
+        data=a_alive_softplus_sb,
+        op0=nl.add,
+        operand0=7.10283312,
+        op1=nl.multiply,
+        operand1=a_alive_ratio_sb,
+    )
+    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    v_sb_2 = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=v_sb_2, src=v_sb)
+    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
+    nisa.tensor_scalar(
+        dst=a_alive_softplus_sb,
+        data=a_alive_softplus_sb,
+        op0=nl.multiply,
+        operand0=0.281577784,
+        op1=nl.add,
+        operand1=a_alive_max_sb,
+    )
+    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     beta_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.reciprocal(dst=beta_sb, data=b_alive_shifted_sb)
+    nisa.tensor_copy_predicated(
+        dst=v_alive_sb,
+        src=v_sb_2,
+        predicate=alive_sb_11.ap(pattern=[[1, rows], [0, V]], offset=0),
+    )
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
     decay_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=decay_sb_2, data=a_alive_power_sb, op0=nl.multiply, operand0=A_log_exp_sb_2)
+    nisa.activation(dst=decay_sb_2, op=nl.exp, data=a_alive_softplus_sb, scale=A_log_scaled_sb)
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    k_alive_beta_decay_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=k_alive_beta_decay_sb,
+        data=k_alive_rsqrt_sb,
+        op0=nl.multiply,
+        operand0=beta_sb,
+        op1=nl.multiply,
+        operand1=k_alive_rsqrt_sb,
+    )
     nisa.tensor_copy_predicated(
         dst=z_alive_sb,
         src=z_sb_2,
         predicate=alive_sb_15.ap(pattern=[[1, rows], [0, V]], offset=0),
     )
-    v_sb_2 = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_copy(dst=v_sb_2, src=v_sb)
+    nisa.tensor_copy_predicated(dst=decay_sb, src=decay_sb_2, predicate=alive_sb_7)
+    v_alive_k_alive_beta_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=v_alive_k_alive_beta_sb,
+        data=v_alive_sb,
+        op0=nl.multiply,
+        operand0=k_alive_rsqrt_sb,
+        op1=nl.multiply,
+        operand1=beta_sb,
+    )
     # gdn_tkg_pool.gdn:19: output out: X[B, Hv, V] = rms_norm[V](o) * norm_weight * silu(z)
     z_alive_exp_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=z_alive_exp_sb, op=nl.exp, data=z_alive_sb, scale=-1.0)
@@ -363,45 +409,7 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         op=nl.multiply,
         engine=nisa.engine.gpsimd,
     )
-    k_alive_beta_decay_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(
-        dst=k_alive_beta_decay_sb,
-        data=k_alive_rsqrt_sb,
-        op0=nl.multiply,
-        operand0=beta_sb,
-        op1=nl.multiply,
-        operand1=k_alive_rsqrt_sb,
-    )
-    nisa.tensor_copy_predicated(dst=decay_sb, src=decay_sb_2, predicate=alive_sb_7)
-    nisa.tensor_copy_predicated(
-        dst=v_alive_sb,
-        src=v_sb_2,
-        predicate=alive_sb_11.ap(pattern=[[1, rows], [0, V]], offset=0),
-    )
     nisa.tensor_scalar(dst=k_alive_beta_decay_sb, data=k_alive_beta_decay_sb, op0=nl.multiply, operand0=decay_sb)
-    # gdn_tkg_pool.gdn:19: output out: X[B, Hv, V] = rms_norm[V](o) * norm_weight * silu(z)
-    z_alive_shifted_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=z_alive_shifted_sb, data=z_alive_exp_sb, op0=nl.add, operand0=1.0)
-    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    v_alive_k_alive_beta_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(
-        dst=v_alive_k_alive_beta_sb,
-        data=v_alive_sb,
-        op0=nl.multiply,
-        operand0=k_alive_rsqrt_sb,
-        op1=nl.multiply,
-        operand1=beta_sb,
-    )
-    # gdn_tkg_pool.gdn:19: output out: X[B, Hv, V] = rms_norm[V](o) * norm_weight * silu(z)
-    z_alive_sigmoid_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_tensor(
-        dst=z_alive_sigmoid_sb,
-        data1=z_alive_shifted_sb,
-        data2=constant_sb_3.ap(pattern=[[1, rows], [0, V]], offset=0),
-        op=nl.power,
-        engine=nisa.engine.gpsimd,
-    )
-    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     q_alive_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=q_alive_shifted_sb, data=q_alive_sum_sb, op0=nl.add, operand0=1e-06)
     q_alive_sum_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
@@ -414,13 +422,10 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         operand0=0.0,
         engine=nisa.engine.gpsimd,
     )
-    nisa.tensor_tensor(
-        dst=norm_weight_z_alive_sb,
-        data1=norm_weight_z_alive_sb,
-        data2=z_alive_sigmoid_sb,
-        op=nl.multiply,
-        engine=nisa.engine.gpsimd,
-    )
+    # gdn_tkg_pool.gdn:19: output out: X[B, Hv, V] = rms_norm[V](o) * norm_weight * silu(z)
+    z_alive_shifted_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=z_alive_shifted_sb, data=z_alive_exp_sb, op0=nl.add, operand0=1.0)
+    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     q_alive_decay_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
         dst=q_alive_decay_sb,
@@ -439,6 +444,23 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         op1=nl.multiply,
         operand1=q_alive_sum_sb_2,
     )
+    # gdn_tkg_pool.gdn:19: output out: X[B, Hv, V] = rms_norm[V](o) * norm_weight * silu(z)
+    z_alive_sigmoid_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_tensor(
+        dst=z_alive_sigmoid_sb,
+        data1=z_alive_shifted_sb,
+        data2=constant_sb_3.ap(pattern=[[1, rows], [0, V]], offset=0),
+        op=nl.power,
+        engine=nisa.engine.gpsimd,
+    )
+    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    nisa.tensor_tensor(
+        dst=norm_weight_z_alive_sb,
+        data1=norm_weight_z_alive_sb,
+        data2=z_alive_sigmoid_sb,
+        op=nl.multiply,
+        engine=nisa.engine.gpsimd,
+    )
     reads_T_sb = nl.ndarray((min(V, ROWS), 2 * rows * ((V + ROWS - 1) // ROWS)), dtype=nl.float32, buffer=nl.sbuf)
     delta_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     o_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
@@ -446,9 +468,9 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         decay_sb,
         alive_sb_13,
         k_alive_q_alive_T_sb,
-        norm_weight_z_alive_sb,
         k_alive_beta_decay_sb,
         v_alive_k_alive_beta_sb,
+        norm_weight_z_alive_sb,
         q_alive_decay_sb,
         q_alive_sb_2,
         reads_T_sb,
@@ -463,9 +485,9 @@ def spread_decay(identity_sb, prepared, ones_sb, rows, K):
         decay_sb,
         alive_sb_13,
         k_alive_q_alive_T_sb,
-        norm_weight_z_alive_sb,
         k_alive_beta_decay_sb,
         v_alive_k_alive_beta_sb,
+        norm_weight_z_alive_sb,
         q_alive_decay_sb,
         q_alive_sb_2,
         reads_T_sb,
@@ -515,9 +537,9 @@ def read_head(raw_psum, state_sb, prepared, V, heads, head, lane):
         decay_sb,
         alive_sb_13,
         k_alive_q_alive_T_sb,
-        norm_weight_z_alive_sb,
         k_alive_beta_decay_sb,
         v_alive_k_alive_beta_sb,
+        norm_weight_z_alive_sb,
         q_alive_decay_sb,
         q_alive_sb_2,
         reads_T_sb,
@@ -542,9 +564,9 @@ def group_deltas(prepared, raw_psum, rows, V, heads, lane):
         decay_sb,
         alive_sb_13,
         k_alive_q_alive_T_sb,
-        norm_weight_z_alive_sb,
         k_alive_beta_decay_sb,
         v_alive_k_alive_beta_sb,
+        norm_weight_z_alive_sb,
         q_alive_decay_sb,
         q_alive_sb_2,
         reads_T_sb,
@@ -592,9 +614,9 @@ def update_head(state_sb, decay_T_sb, identity_sb, prepared, new_sb, K, V, head,
         decay_sb,
         alive_sb_13,
         k_alive_q_alive_T_sb,
-        norm_weight_z_alive_sb,
         k_alive_beta_decay_sb,
         v_alive_k_alive_beta_sb,
+        norm_weight_z_alive_sb,
         q_alive_decay_sb,
         q_alive_sb_2,
         reads_T_sb,
@@ -633,9 +655,9 @@ def group_outputs(prepared, read_1_psum, rows, V, lane, heads):
         decay_sb,
         alive_sb_13,
         k_alive_q_alive_T_sb,
-        norm_weight_z_alive_sb,
         k_alive_beta_decay_sb,
         v_alive_k_alive_beta_sb,
+        norm_weight_z_alive_sb,
         q_alive_decay_sb,
         q_alive_sb_2,
         reads_T_sb,
@@ -666,9 +688,9 @@ def finish_rows(out, constant_sb, prepared, rows, V, row):
         decay_sb,
         alive_sb_13,
         k_alive_q_alive_T_sb,
-        norm_weight_z_alive_sb,
         k_alive_beta_decay_sb,
         v_alive_k_alive_beta_sb,
+        norm_weight_z_alive_sb,
         q_alive_decay_sb,
         q_alive_sb_2,
         reads_T_sb,

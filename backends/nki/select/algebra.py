@@ -3,9 +3,9 @@
 Rewrites, and why each is exact enough (NUMERICS.md rules 1 and 5):
 
     sigmoid(x)          1 / (1 + exp(-x))           exp overflows to inf, whose reciprocal is 0
-    exp(c softplus(x))  (1 + e)^c exp(c (max(x, 0) + rest)),  e = exp(-|x|)
-                        softplus(x) = max(x, 0) + log(1 + e). `rest` = e - ((1 + e) - 1) is what the
-                        rounding of 1 + e dropped, so that x < -15 still decays. c = 0 gives 1.
+    softplus(x)         max(x, 0) + log1p(exp(-|x|)), see `_softplus`. exp(c softplus(x)), the decay
+                        of most gates, is then one exp of one argument: near 1 it is rounded once,
+                        as in the definition, and errors do not add up over many tokens.
     a / b               a * reciprocal(b)
     mean                sum / size
 
@@ -43,6 +43,8 @@ class Algebra:
     """What the text calls a term. A named row value stays one factor: it is computed once."""
     spans: dict[Term, Span] = field(factory=dict)
     """Where the text defines a term."""
+    whole: set[Term] = field(factory=set)
+    """Products that stay one factor of others, for the sake of the instructions they take."""
     hints: dict[Term, tuple[str, Term]] = field(factory=dict)
 
     def leaf(self, name: str, wide: str | None, rows: bool, stage: Stage) -> Term:
@@ -144,7 +146,7 @@ class Algebra:
         return next((self.principal(c) for c in children(term) if not isinstance(c, Known)), "one")
 
     def _one_value(self, term: Term) -> bool:
-        return term.wide is None and term in self.names
+        return term in self.whole or (term.wide is None and term in self.names)
 
     def _one(self, term: Term) -> Term:
         return self.interned.setdefault(term, term)
@@ -211,32 +213,39 @@ def _sigmoid(algebra: Algebra, x: Term) -> Term:
     return result
 
 
-def _exp(algebra: Algebra, x: Term) -> Term:
-    if isinstance(x, Product):
-        soft = [f for f in x.factors if isinstance(f, Op) and f.name == "softplus"]
-        if len(soft) == 1:
-            others = [f for f in x.factors if f is not soft[0]]
-            power = algebra.product(algebra.known(x.coefficient), *others)
-            return _exp_softplus(algebra, power, soft[0].args[0])
-    if isinstance(x, Op) and x.name == "softplus":
-        return algebra.primitive("add", algebra.op("exp", x.args[0]), algebra.known(1.0))
-    return algebra.primitive("exp", x)
+def _softplus(algebra: Algebra, x: Term) -> Term:
+    """max(x, 0) + log1p(e) with e = exp(-|x|), to 4e-7 of itself at both ends.
 
-
-def _exp_softplus(algebra: Algebra, power: Term, x: Term) -> Term:
+    log1p(e) = 2 artanh(s), s = e / (2 + e) <= 1/3, as a polynomial of z = s^2. No function but exp.
+    """
     minus_magnitude = algebra.primitive("min", _neg(algebra, x), x)
     e = algebra.primitive("exp", minus_magnitude)
-    base = algebra.primitive("add", e, algebra.known(1.0))
-    rest = algebra.primitive("sub", e, algebra.primitive("sub", base, algebra.known(1.0)))
-    large = algebra.primitive("add", algebra.primitive("max", x, algebra.known(0.0)), rest)
+    inverse = _reciprocal(algebra, algebra.primitive("add", e, algebra.known(2.0)))
+    s = algebra.product(e, inverse)
+    algebra.whole.add(s)
+    z = algebra.product(s, s)
+    algebra.whole.add(z)
+    polynomial = z
+    for coefficient in _ARTANH[:0:-1]:
+        shifted = algebra.primitive("add", polynomial, algebra.known(coefficient))
+        polynomial = algebra.product(shifted, z)
+    polynomial = algebra.primitive("add", polynomial, algebra.known(_ARTANH[0]))
+    artanh = algebra.product(polynomial, s)
+    algebra.whole.add(artanh)
+    log1p = algebra.product(algebra.known(_ARTANH_LEADING), artanh)
+    result = algebra.primitive("add", log1p, algebra.primitive("max", x, algebra.known(0.0)))
     algebra.hint(minus_magnitude, "minus_abs", x)
-    algebra.hint(base, "one_plus_exp", x)
-    algebra.hint(rest, "rest", x)
-    algebra.hint(large, "linear", x)
-    return algebra.product(
-        algebra.primitive("power", base, power),
-        algebra.primitive("exp", algebra.product(power, large)),
-    )
+    algebra.hint(inverse, "inverse", x)
+    algebra.hint(s, "ratio", x)
+    algebra.hint(z, "ratio_squared", x)
+    algebra.hint(result, "softplus", x)
+    return result
+
+
+_ARTANH = (7.10283312, 2.36759878, 1.42144010, 0.993159240)
+_ARTANH_LEADING = 0.281577784
+"""2 artanh(s) / s = leading * (z^4 + a3 z^3 + a2 z^2 + a1 z + a0), z = s^2 <= 1/9: Chebyshev
+interpolation, 4e-9 off. A leading coefficient of 1 makes each step one instruction."""
 
 
 def _pow(algebra: Algebra, base: Term, exponent: Term) -> Term:
@@ -283,7 +292,7 @@ _REWRITES: dict[str, Callable[..., Term]] = {
     "div": _div,
     "neg": _neg,
     "sigmoid": _sigmoid,
-    "exp": _exp,
+    "softplus": _softplus,
     "pow": _pow,
     "sqrt": _sqrt,
 }

@@ -13,7 +13,7 @@ from backends.nki.program.build import Block
 from backends.nki.program.nodes import F32, Access, Operand, Pattern, Space, Token, View
 from backends.nki.program.numbers import ONE, Number
 from backends.nki.select.layouts import BINARY, GPSIMD, MULTIPLY, SCALAR, Layout
-from backends.nki.select.terms import Known, Op, Product, Stage, Term
+from backends.nki.select.terms import Known, Op, Product, Stage, Term, depth
 
 if TYPE_CHECKING:
     from backends.nki.select.selector import Selector
@@ -40,7 +40,9 @@ def activation(
         tiles = [f for f in rest.factors if s.is_tile(f, layout)]
         columns = [f for f in rest.factors if not s.is_tile(f, layout)]
         if len(tiles) <= 1:
-            data = tiles[0] if tiles else columns.pop(0)
+            # Of columns, the one that is there last: what scales it is then off the longest way.
+            data = tiles[0] if tiles else max(columns, key=depth)
+            columns = [f for f in columns if f is not data]
             scale = s.algebra.product(s.algebra.known(rest.coefficient), *columns)
             extra = {"scale": s.column(scale, layout, at), **extra}
             rest = data

@@ -44,7 +44,7 @@ BINARY = {
     "ne": "nl.not_equal",
 }
 """Operators of VectorE's two-operator instructions."""
-ACTIVATIONS = {"exp": "nl.exp", "log": "nl.log", "tanh": "nl.tanh", "softplus": "nl.softplus"}
+ACTIVATIONS = {"exp": "nl.exp", "log": "nl.log", "tanh": "nl.tanh"}
 """Operators of ScalarE: func(data * scale + bias)."""
 FOLDS = {"sum": "nl.add", "max": "nl.maximum", "min": "nl.minimum"}
 ROUNDED = {"bf16": BF16, "f16": F16, "f32": F32}

@@ -11,6 +11,7 @@ Terms are interned by `Algebra`, so equal terms are the same object.
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import cache
 
 from attrs import field, frozen
 
@@ -107,3 +108,9 @@ def children(term: Term) -> tuple[Term, ...]:
             return (arg,)
         case _:
             return ()
+
+
+@cache
+def depth(term: Term) -> int:
+    """Return the longest chain of operations in a term."""
+    return 1 + max(map(depth, children(term)), default=0)
