@@ -7,21 +7,25 @@ from typing import assert_never
 from backends.nki.emit.writer import Writer
 from backends.nki.program.nodes import (
     Allocate,
+    Append,
     Assign,
     Banner,
     Comment,
     For,
+    ForEach,
     If,
     Instruction,
     Integers,
     Invoke,
     Operand,
     Pattern,
+    Put,
     Range,
     Rebind,
     Require,
     RequireShape,
     Statement,
+    Take,
     Tile,
     Token,
     Unpack,
@@ -29,6 +33,7 @@ from backends.nki.program.nodes import (
     View,
 )
 from backends.nki.program.numbers import ONE, ZERO, Number
+from backends.nki.program.structures import Record, Values
 
 
 def write_statements(writer: Writer, statements: tuple[Statement, ...]) -> None:
@@ -46,7 +51,7 @@ def _statement(writer: Writer, statement: Statement) -> None:
             writer.origin(origin)
             writer.call(f"nisa.{opcode}", [f"{key}={operand(value)}" for key, value in operands])
         case Assign(name=name, value=value):
-            writer.line(f"{name} = {value}")
+            _assign(writer, name, value)
         case Invoke(function=function, arguments=arguments, result=result, origin=origin):
             writer.origin(origin)
             head = f"{result} = {function}" if result else function
@@ -55,14 +60,12 @@ def _statement(writer: Writer, statement: Statement) -> None:
             writer.line(f"for {statement.variable} in range({_range(statement)}):")
             with writer.indented():
                 write_statements(writer, statement.body)
-        case If(condition=condition, then=then, otherwise=otherwise):
-            writer.line(f"if {condition}:")
+        case ForEach(variables=variables, values=values, body=body):
+            writer.line(f"for {', '.join(variables)} in {values}:")
             with writer.indented():
-                write_statements(writer, then)
-            if otherwise:
-                writer.line("else:")
-                with writer.indented():
-                    write_statements(writer, otherwise)
+                write_statements(writer, body)
+        case If():
+            _decision(writer, statement)
         case Require(condition=condition, message=message):
             quoted = '"' + message.replace("\\", "\\\\").replace('"', '\\"') + '"'
             writer.line(f"assert {condition}, {'f' if '{' in message else ''}{quoted}")
@@ -92,10 +95,67 @@ def _statement(writer: Writer, statement: Statement) -> None:
                     writer.line(f"{target} = {source}")
         case Unpack(names=names, tuple_name=source):
             writer.names(names, f" = {source}")
+        case Take(names=names, record=record):
+            _take(writer, names, record)
+        case Put(record=record, field=key, value=value):
+            _assign(writer, f'{record}["{key}"]', value)
+        case Append(values=values_name, value=value):
+            writer.call(f"{values_name}.append", [str(value)])
         case Verbatim(text=text):
             writer.text(text)
         case _:
             assert_never(statement)
+
+
+def _decision(writer: Writer, decision: If) -> None:
+    """`if`, then an `elif` for each decision that is all of the other branch, `else`."""
+    keyword = "if"
+    while True:
+        writer.line(f"{keyword} {decision.condition}:")
+        with writer.indented():
+            write_statements(writer, decision.then)
+        match decision.otherwise:
+            case (If() as other,):
+                keyword, decision = "elif", other
+            case otherwise:
+                break
+    if otherwise:
+        writer.line("else:")
+        with writer.indented():
+            write_statements(writer, otherwise)
+
+
+def _assign(writer: Writer, target: str, value: Number) -> None:
+    """`target = value`; a record or a tuple that is too wide has one entry a line."""
+    flat = f"{target} = {value}"
+    if writer.fits(flat) or not isinstance(value, Record | Values):
+        writer.line(flat)
+        return
+    if isinstance(value, Record):
+        entries = [f'"{name}": {held}' for name, held in value.fields]
+    else:
+        entries = [str(held) for held in value.values]
+    writer.line(f"{target} = {str(value)[0]}")
+    with writer.indented():
+        for entry in entries:
+            writer.line(f"{entry},")
+    writer.line(str(value)[-1])
+
+
+def _take(writer: Writer, names: tuple[str, ...], record: str) -> None:
+    """`a, b = record["a"], record["b"]`, as many at once as a line holds."""
+    taken: tuple[str, ...] = ()
+    for name in names:
+        if taken and not writer.fits(_taken((*taken, name), record)):
+            writer.line(_taken(taken, record))
+            taken = ()
+        taken = (*taken, name)
+    writer.line(_taken(taken, record))
+
+
+def _taken(names: tuple[str, ...], record: str) -> str:
+    fields = ", ".join(f'{record}["{name}"]' for name in names)
+    return f"{', '.join(names)} = {fields}"
 
 
 def _range(loop: For) -> str:

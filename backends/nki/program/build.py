@@ -9,22 +9,26 @@ from attrs import define, field
 
 from backends.nki.program.nodes import (
     Allocate,
+    Append,
     Assign,
     Banner,
     Comment,
     Element,
     For,
+    ForEach,
     If,
     Instruction,
     Invoke,
     Operand,
     Pattern,
+    Put,
     Range,
     Rebind,
     Require,
     RequireShape,
     Space,
     Statement,
+    Take,
     Tile,
     View,
     tiles_in,
@@ -116,6 +120,21 @@ class Block:
         """Add a call of a function of the program."""
         self.statements.append(Invoke(function, arguments, result, self.origin))
 
+    def take(self, record: str, *names: str) -> None:
+        """Bring fields of a record in under their own names."""
+        self.names.taken.update(names)
+        self.statements.append(Take(names, record))
+
+    def put(self, record: str, **fields: Numeric | View) -> None:
+        """Set fields of a record; a view stands for its whole tile."""
+        for name, value in fields.items():
+            held = Name(value.tile.name) if isinstance(value, View) else number(value)
+            self.statements.append(Put(record, name, held))
+
+    def append(self, values: str, value: Number) -> None:
+        """Append to a list."""
+        self.statements.append(Append(values, value))
+
     def rebind(self, targets: tuple[str, ...], sources: tuple[str, ...]) -> None:
         """Move names on: `a, b = b, c`."""
         self.statements.append(Rebind(targets, sources))
@@ -160,6 +179,13 @@ class Block:
         self.statements.append(
             For(variable, number(start), number(stop), number(step), tuple(body.statements))
         )
+
+    @contextmanager
+    def each(self, variables: tuple[str, ...], values: Number) -> Iterator[Block]:
+        """Add a loop over a list whose entries are bound to exactly these names."""
+        body = self.inner()
+        yield body
+        self.statements.append(ForEach(variables, values, tuple(body.statements)))
 
     @contextmanager
     def when(self, condition: Number) -> Iterator[Block]:

@@ -8,6 +8,7 @@ banks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import Any, assert_never
 
@@ -15,21 +16,25 @@ from attrs import define, field, frozen
 
 from backends.nki.program.nodes import (
     Allocate,
+    Append,
     Assign,
     Banner,
     Comment,
     For,
+    ForEach,
     Function,
     If,
     Instruction,
     Invoke,
     Operand,
     Program,
+    Put,
     Rebind,
     Require,
     RequireShape,
     Space,
     Statement,
+    Take,
     Tile,
     Unpack,
     Verbatim,
@@ -77,6 +82,7 @@ def footprint(
     module: dict[str, Any] = {c.name: evaluate(c.value, {}) for c in program.constants}
     module["None"] = None
     trace = _Trace({function.name: function for function in program.functions}, module)
+    module |= {name: partial(trace.called, f) for name, f in trace.functions.items()}
     names: dict[str, Any] = {**module, **numbers}
     for parameter in program.parameters:
         if parameter.tile is not None:
@@ -97,8 +103,8 @@ def peak_of(tiles: Sequence[Traced]) -> Peak:
 @define
 class _Trace:
     functions: Mapping[str, Function]
-    module: Mapping[str, int]
-    """The constants of the module, visible in every function."""
+    module: Mapping[str, Any]
+    """The constants and functions of the module, visible in every function."""
     tiles: list[Traced] = field(factory=list)
     clock: int = 0
 
@@ -130,6 +136,20 @@ class _Trace:
                 names.update(zip(targets, values, strict=True))
             case Unpack(names=targets, tuple_name=source):
                 names.update(zip(targets, names[source], strict=True))
+            case Take(names=targets, record=record):
+                names.update((target, names[record][target]) for target in targets)
+            case Put(record=record, field=key, value=value):
+                names[record][key] = evaluate(value, names)
+            case Append(values=values_name, value=value):
+                names[values_name].append(evaluate(value, names))
+            case ForEach(variables=(variable,), values=over, body=body):
+                for held in evaluate(over, names):
+                    names[variable] = held
+                    self.run(body, names)
+            case ForEach(variables=variables, values=over, body=body):
+                for held in evaluate(over, names):
+                    names.update(zip(variables, held, strict=True))
+                    self.run(body, names)
             case Require() | RequireShape() | Banner() | Comment() | Verbatim():
                 pass
             case _:
@@ -137,7 +157,9 @@ class _Trace:
 
     def _create(self, tile: Tile, names: Mapping[str, Any]) -> Traced:
         shape = tuple(int(evaluate(size, names)) for size in tile.shape)
-        traced = Traced(tile.space, shape, tile.element.bytes)
+        like = names.get(tile.element.of or "")
+        size = tile.element.bytes if like is None else like.element_bytes
+        traced = Traced(tile.space, shape, size)
         self.tiles.append(traced)
         return traced
 
@@ -146,13 +168,17 @@ class _Trace:
             names[tile.name].touch(self.clock)
 
     def _invoke(self, call: Invoke, names: dict[str, Any]) -> None:
-        function = self.functions[call.function]
         arguments = [_argument(argument, names) for argument in call.arguments]
+        returned = self.called(self.functions[call.function], *arguments)
+        if call.result is not None:
+            names[call.result] = returned
+
+    def called(self, function: Function, *arguments: Any) -> Any:
+        """Run a function and return what it returns."""
         inner = {**self.module, **dict(zip(function.parameters, arguments, strict=True))}
         self.run(function.body, inner)
         returned = tuple(inner[name] for name in function.returns)
-        if call.result is not None:
-            names[call.result] = returned[0] if len(returned) == 1 else returned
+        return returned[0] if len(returned) == 1 else returned
 
 
 class _Seen:
@@ -161,6 +187,7 @@ class _Seen:
     def __init__(self, tile: Traced, shape: tuple[int, ...]) -> None:
         self._tile = tile
         self.shape = shape
+        self.element_bytes = tile.element_bytes
 
     def touch(self, clock: int) -> None:
         self._tile.touch(clock)

@@ -225,6 +225,40 @@ class Unpack:
 
 
 @frozen
+class Take:
+    """`a, b = record["a"], record["b"]`: fields of a record under their own names."""
+
+    names: tuple[str, ...]
+    record: str
+
+
+@frozen
+class Put:
+    """`record["field"] = value`."""
+
+    record: str
+    field: str
+    value: Number
+
+
+@frozen
+class Append:
+    """`values.append(value)`."""
+
+    values: str
+    value: Number
+
+
+@frozen
+class ForEach:
+    """`for a, b in values`, unrolled when traced."""
+
+    variables: tuple[str, ...]
+    values: Number
+    body: tuple[Statement, ...]
+
+
+@frozen
 class Verbatim:
     """Statements of a hand-written schedule, kept as NKI text."""
 
@@ -244,15 +278,19 @@ Statement = (
     | Comment
     | Rebind
     | Unpack
+    | Take
+    | Put
+    | Append
+    | ForEach
     | Verbatim
 )
 
 
 @frozen
 class Function:
-    """A function of the emitted module; it takes tiles, tuples of tiles and numbers.
+    """A function of the emitted module; it takes tiles and trace-time values.
 
-    It returns nothing, one tile, or a tuple of them.
+    It returns nothing, one tile or value, or a tuple of them.
     """
 
     name: str

@@ -7,6 +7,7 @@ write sums and products from left to right, so that a formula prints as a person
 from __future__ import annotations
 
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -119,6 +120,22 @@ class Choice(Number):
     other: Number
 
 
+class Structure(Number, ABC):
+    """A trace-time value that is no number, or part of one; see `program.structures`."""
+
+    @abstractmethod
+    def written(self) -> str:
+        """Return its Python text."""
+
+    @abstractmethod
+    def valued(self, names: Mapping[str, Any]) -> Any:
+        """Return its value, as `evaluate` does."""
+
+    @abstractmethod
+    def parts(self) -> tuple[Number, ...]:
+        """Return the values it is made of."""
+
+
 Numeric = Number | int | float
 
 NONE = Query("None")
@@ -225,6 +242,8 @@ def evaluate(value: Number, names: Mapping[str, Any]) -> Any:
             return max(evaluate(left, names), evaluate(right, names))
         case Choice(condition=condition, then=then, other=other):
             return evaluate(then if evaluate(condition, names) else other, names)
+        case Structure():
+            return value.valued(names)
     raise TypeError(f"not a trace-time number: {value!r}")
 
 
@@ -252,6 +271,8 @@ def _show(value: Number) -> tuple[str, int]:
             return f"max({left}, {right})", _ATOM
         case Choice(condition=condition, then=then, other=other):
             return f"{_inside(then, 1)} if {_inside(condition, 1)} else {other}", _CHOICE
+        case Structure():
+            return value.written(), _ATOM
     raise TypeError(f"not a trace-time number: {value!r}")
 
 

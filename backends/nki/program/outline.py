@@ -14,10 +14,12 @@ from attrs import frozen
 
 from backends.nki.program.nodes import (
     Allocate,
+    Append,
     Assign,
     Banner,
     Comment,
     For,
+    ForEach,
     Function,
     If,
     Instruction,
@@ -25,17 +27,28 @@ from backends.nki.program.nodes import (
     Invoke,
     Operand,
     Pattern,
+    Put,
     Rebind,
     Require,
     RequireShape,
     Statement,
+    Take,
     Token,
     Unpack,
     Verbatim,
     View,
     tiles_in,
 )
-from backends.nki.program.numbers import Binary, Choice, Extent, Largest, Name, Number, Smallest
+from backends.nki.program.numbers import (
+    Binary,
+    Choice,
+    Extent,
+    Largest,
+    Name,
+    Number,
+    Smallest,
+    Structure,
+)
 
 
 @frozen
@@ -92,7 +105,7 @@ def _walk(statements: Sequence[Statement]) -> Iterator[Statement]:
     for statement in statements:
         yield statement
         match statement:
-            case For(body=body):
+            case For(body=body) | ForEach(body=body):
                 yield from _walk(body)
             case If(then=then, otherwise=otherwise):
                 yield from _walk(then)
@@ -110,8 +123,10 @@ def _defined(statements: Sequence[Statement]) -> Iterator[str]:
                 yield name
             case Invoke(result=str() as name):
                 yield name
-            case Rebind(targets=targets) | Unpack(names=targets):
+            case Rebind(targets=targets) | Unpack(names=targets) | Take(names=targets):
                 yield from targets
+            case ForEach(variables=variables):
+                yield from variables
             case _:
                 pass
 
@@ -121,7 +136,9 @@ def _used(statements: Sequence[Statement]) -> Iterator[str]:
         match statement:
             case Rebind(sources=sources):
                 yield from sources
-            case Unpack(tuple_name=source):
+            case Unpack(tuple_name=source) | Take(record=source) | Put(record=source):
+                yield source
+            case Append(values=source):
                 yield source
             case RequireShape(tile=tile):
                 yield tile.name
@@ -155,9 +172,13 @@ def _values(statement: Statement) -> Iterator[Number]:
             yield from tile.shape
         case Assign(value=value) | Require(condition=value) | If(condition=value):
             yield value
+        case Put(value=value) | Append(value=value) | ForEach(values=value):
+            yield value
         case For(start=start, stop=stop, step=step):
             yield from (start, stop, step)
-        case Instruction() | Invoke() | Banner() | Comment() | Rebind() | Unpack() | Verbatim():
+        case Instruction() | Invoke() | Banner() | Comment() | Rebind() | Unpack() | Take():
+            pass
+        case Verbatim():
             pass
         case _:
             assert_never(statement)
@@ -200,6 +221,9 @@ def _names(value: Number) -> Iterator[str]:
             yield from _names(right)
         case Choice(condition=condition, then=then, other=other):
             for part in (condition, then, other):
+                yield from _names(part)
+        case Structure():
+            for part in value.parts():
                 yield from _names(part)
         case _:
             pass

@@ -12,10 +12,12 @@ from typing import assert_never
 
 from backends.nki.program.nodes import (
     Allocate,
+    Append,
     Assign,
     Banner,
     Comment,
     For,
+    ForEach,
     If,
     Instruction,
     Integers,
@@ -23,11 +25,13 @@ from backends.nki.program.nodes import (
     Operand,
     Pattern,
     Program,
+    Put,
     Range,
     Rebind,
     Require,
     RequireShape,
     Statement,
+    Take,
     Token,
     Unpack,
     Verbatim,
@@ -92,6 +96,15 @@ def _statement(statement: Statement, indent: str) -> Iterator[str]:
             yield f"{indent}{', '.join(targets)} = {', '.join(sources)}"
         case Unpack(names=names, tuple_name=source):
             yield f"{indent}{', '.join(names)} = {source}"
+        case Take(names=names, record=record):
+            yield f"{indent}{', '.join(names)} of {record}"
+        case Put(record=record, field=field, value=value):
+            yield f"{indent}{record}.{field} = {value}"
+        case Append(values=values, value=value):
+            yield f"{indent}{values} += {value}"
+        case ForEach(variables=variables, values=values, body=body):
+            yield f"{indent}for {', '.join(variables)} in {values}:"
+            yield from _lines(body, indent + "  ")
         case Verbatim(text=text):
             yield from (f"{indent}{line}" if line else "" for line in text.split("\n"))
         case _:

@@ -6,28 +6,32 @@ from collections.abc import Mapping
 from importlib import resources
 from string import Template
 from textwrap import dedent, indent
+from types import ModuleType
 
 from backends.nki.contract import Contract
 from backends.nki.program.build import Block, Names
 from backends.nki.program.nodes import Constant, Function, Program, Verbatim
 from backends.nki.program.numbers import Literal, Name
+from backends.nki.schedules.chunked import constants, inverse, leaves
 from backends.nki.schedules.chunked.addresses import Addresses
 from backends.nki.schedules.chunked.scan import Scan, scan_of
+from backends.nki.schedules.chunked.schedule import Schedule
 from gdsl.algorithm.plan import Plan
 
 PARTITIONS = 128
-STAGES = (
-    "constants",
+STAGES: tuple[str | ModuleType, ...] = (
+    constants,
     "transfer",
     "gates",
     "load",
     "scores",
-    "inverse",
+    inverse,
+    leaves,
     "carry",
     "states",
     "driver",
 )
-"""Files of `text/` with functions, in the order a reader meets them."""
+"""Modules of stages in the order a reader meets them; names are files of `text/`."""
 PER_CHANNEL = ("gates", "scores")
 """Those that have another version for a decay per channel, `NAME_channel`."""
 CONSTANTS_OF_MODULE = (
@@ -77,7 +81,11 @@ def chunked_program(plan: Plan) -> Program:
     main.statements.append(Verbatim(_text("entry", fills)))
     functions = [*where.functions(scan)]
     stages = ("alive", *STAGES) if scan.valid else STAGES
+    schedule = Schedule(plan, scan, contract, where)
     for name in stages:
+        if not isinstance(name, str):
+            functions += name.functions(schedule)
+            continue
         chosen = f"{name}_channel" if scan.channels and name in PER_CHANNEL else name
         functions += _functions(_text(chosen, fills))
     return Program(

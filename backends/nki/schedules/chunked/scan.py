@@ -38,6 +38,8 @@ class Scan:
     state: State
     out: Output
     state_out: Output
+    solve_span: Span | None
+    """Where the rule reads its state, which is why there is a system to solve."""
 
     @property
     def mapped(self) -> tuple[str, ...]:
@@ -93,6 +95,7 @@ def scan_of(plan: Plan) -> Scan:
         state=state,
         out=outputs["out"],
         state_out=outputs["state"],
+        solve_span=solve.span,
     )
 
 

@@ -1,0 +1,123 @@
+"""Masks and identities, made on chip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from backends.nki.program.build import Block, compare
+from backends.nki.program.nodes import F32, Element, Function, Integers, Operand, Token, View
+from backends.nki.program.numbers import Literal, Name, Number, Numeric, number
+from backends.nki.program.structures import EMPTY, Record
+from backends.nki.schedules.chunked.operators import EQUAL, GREATER, GREATER_EQUAL
+from backends.nki.schedules.chunked.records import CHUNK, SQUARE, like
+from backends.nki.schedules.chunked.schedule import Schedule
+from backends.nki.schedules.chunked.stage import Stage
+from backends.nki.select.layouts import GPSIMD
+
+
+def functions(schedule: Schedule) -> Iterator[Function]:
+    """Yield `make_constants` and `make_masks`."""
+    yield _constants(schedule)
+    yield _masks()
+
+
+def select(
+    block: Block,
+    dst: View,
+    on_true: Operand,
+    pattern: tuple[tuple[Numeric, Numeric], ...],
+    row: Numeric,
+    offset: Numeric,
+    cmp_op: Token,
+    on_false: Numeric = 0.0,
+) -> None:
+    """dst = `on_true` where offset + row * partition + pattern passes the comparison with 0."""
+    block.do(
+        "affine_select",
+        dst=dst,
+        pattern=Integers(tuple((number(step), number(count)) for step, count in pattern)),
+        channel_multiplier=number(row),
+        offset=number(offset),
+        on_true_tile=on_true,
+        on_false_value=number(on_false),
+        cmp_op=cmp_op,
+    )
+
+
+def _constants(schedule: Schedule) -> Function:
+    stage = Stage(
+        "make_constants",
+        (schedule.scan.query.name,),
+        "Masks and identities, made on chip; [row, column] on [partition, free].",
+    )
+    block = stage.block
+    ones, zeros = block.tile("ones", SQUARE, F32), block.tile("zeros", SQUARE, F32)
+    block.do("memset", dst=ones, value=Literal(1.0))
+    block.do("memset", dst=zeros, value=Literal(0.0))
+    block.comment("after[m, j] = m > j, upto[m, i] = m <= i: the 0/1 operands of segment sums.")
+    after, upto = block.tile("after", SQUARE, F32), block.tile("upto", SQUARE, F32)
+    identity_f32 = block.tile("identity_f32", SQUARE, F32)
+    select(block, after, ones, ((-1, CHUNK),), 1, 0, GREATER)
+    select(block, upto, ones, ((1, CHUNK),), -1, 0, GREATER_EQUAL)
+    select(block, identity_f32, ones, ((1, CHUNK),), -1, 0, EQUAL)
+    block.comment(
+        "masked[j, i] = 0 for i >= j and a large negative number elsewhere: added before the exp."
+    )
+    masked = block.tile("masked", SQUARE, F32)
+    select(block, masked, zeros, ((1, CHUNK),), -1, 0, GREATER_EQUAL, Name("MASKED"))
+    identity = block.tile("identity", SQUARE, schedule.operand)
+    block.do("tensor_copy", dst=identity, src=identity_f32, engine=GPSIMD)
+    tiles = ("ones", "after", "upto", "identity_f32", "masked", "identity")
+    fields: list[tuple[str, Number]] = [(name, Name(name)) for name in tiles]
+    block.let_named("constants", Record((*fields, ("levels", EMPTY), ("sums", EMPTY))))
+    return stage.done("constants")
+
+
+def _masks() -> Function:
+    stage = Stage(
+        "make_masks",
+        ("constants",),
+        "Masks of the inverse, made while the first transfers are under way.",
+    )
+    block = stage.block
+    (identity,) = stage.tiles("constants", "identity")
+    _, first_level = stage.numbers("constants", "levels", "first_level")
+    dtype = like(identity)
+    minus_ones = block.tile("minus_ones", SQUARE, F32)
+    block.do("memset", dst=minus_ones, value=Literal(-1.0))
+    block.comment(
+        "-1 where a merge of blocks of `width` reads A^T[j, i]: j in the first half, i in the\n"
+        "second."
+    )
+    with block.each(("width",), Name("MASKED_MERGES")) as body:
+        level = halves(body, minus_ones, Name("width"), "level", dtype)
+        body.append("levels", Name(level.tile.name))
+    with block.when(compare(">", first_level, 1)) as body:
+        LEAF = Name("LEAF")
+        body.comment("-1 above the diagonal inside each block of LEAF rows.")
+        rows_from = body.tile("rows_from", SQUARE, F32)
+        leaves = body.tile("leaves", SQUARE, dtype)
+        blocks = ((-LEAF, CHUNK // LEAF), (0, LEAF))
+        select(body, rows_from, minus_ones, blocks, 1, 0, GREATER_EQUAL)
+        select(body, leaves, rows_from, ((1, CHUNK),), -1, 0, GREATER)
+        body.put("constants", leaves=leaves)
+    return stage.done()
+
+
+def halves(block: Block, values: View, width: Number, name: str, dtype: Element) -> View:
+    """Return `values` where j lies in the first and i in the second half of one block.
+
+    Blocks have 2 * width tokens; elsewhere there is 0.
+    """
+    blocks = CHUNK // (2 * width)
+    from_start, first_half = (
+        block.tile("from_start", SQUARE, F32),
+        block.tile("first_half", SQUARE, F32),
+    )
+    chosen = block.tile(name, SQUARE, dtype)
+    up, down = ((2 * width, blocks), (0, 2 * width)), ((-2 * width, blocks), (0, 2 * width))
+    second_half = ((0, blocks), (1, 2 * width))
+    select(block, from_start, values, down, 1, 0, GREATER_EQUAL)
+    select(block, first_half, from_start, up, -1, width - 1, GREATER_EQUAL)
+    select(block, chosen, first_half, second_half, 0, -width, GREATER_EQUAL)
+    return chosen

@@ -1,0 +1,128 @@
+"""Leaves of LEAF rows by doubling (neumann): X = (I + N)(I + N^2)(I + N^4)... with N = -A there.
+
+A leaf is corrected before any merge, X <- X + X (I - X + N X), as often as the dtype needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from backends.nki.program.nodes import F32, Function, Space
+from backends.nki.program.numbers import Name
+from backends.nki.schedules.chunked.inverse import multiply_slots, upper
+from backends.nki.schedules.chunked.operators import ADD, MULTIPLY, SUBTRACT
+from backends.nki.schedules.chunked.records import MATRICES, SLOTS, each_slot, like, tile_of
+from backends.nki.schedules.chunked.schedule import Schedule
+from backends.nki.schedules.chunked.stage import Stage
+from backends.nki.select.layouts import SCALAR, VECTOR
+from gdsl.source import Span
+
+
+def functions(schedule: Schedule) -> Iterator[Function]:
+    """Yield the steps of a doubling leaf."""
+    for write in (
+        _mask_leaves,
+        _turn_leaves,
+        _square_power,
+        _times,
+        _add_factor,
+        _find_residual,
+    ):
+        yield write(schedule.scan.solve_span)
+
+
+def _mask_leaves(origin: Span | None) -> Function:
+    doc = "N^T = -A^T on the diagonal blocks of LEAF rows, and X^T = I + N^T."
+    stage = Stage("mask_leaves", ("constants", "group"), doc, origin)
+    block = stage.block
+    (scores,) = stage.of_group("scores")
+    (leaves,) = stage.tiles("constants", "leaves")
+    N_T = block.tile("N_T", MATRICES, like(scores))
+    block.do(
+        "tensor_tensor",
+        dst=N_T,
+        data1=upper(scores),
+        data2=each_slot(leaves),
+        op=MULTIPLY,
+        engine=VECTOR,
+    )
+    block.put("group", N_T=N_T, R=N_T)
+    block.call("start_inverse", Name("constants"), Name("group"))
+    return stage.done()
+
+
+def _turn_leaves(origin: Span | None) -> Function:
+    doc = "N and X = I + N from their transposes; N is the first power."
+    stage = Stage("turn_leaves", ("constants", "group"), doc, origin)
+    block = stage.block
+    block.call("turn_inverse", Name("group"))
+    X, N_T = stage.of_group("X", "N_T")
+    (identity,) = stage.tiles("constants", "identity")
+    N = block.tile("N", MATRICES, like(X))
+    block.do(
+        "tensor_tensor",
+        dst=N,
+        data1=X,
+        data2=each_slot(identity),
+        op=SUBTRACT,
+        engine=VECTOR,
+    )
+    block.put("group", power=N, power_T=N_T)
+    return stage.done()
+
+
+def _square_power(origin: Span | None) -> Function:
+    doc = "The next power of N, and its transpose if there is more to square."
+    stage = Stage("square_power", ("group", "more"), doc, origin)
+    block = stage.block
+    power, power_T = stage.of_group("power", "power_T")
+    block.call("times", SLOTS, power_T, power, result="squared")
+    block.put("group", power=Name("squared"), factor=Name("squared"))
+    with block.when(Name("more")) as body:
+        body.call("times", SLOTS, power, power_T, result="squared_T")
+        body.put("group", power_T=Name("squared_T"))
+    return stage.done()
+
+
+def _times(origin: Span | None) -> Function:
+    doc = "left @ right per slot, rounded to an operand; `left_T` is the transposed left factor."
+    stage = Stage("times", ("slots", "left_T", "right"), doc, origin)
+    block = stage.block
+    matrices = tile_of("group", "power")
+    left_T, right = stage.given("left_T", matrices), stage.given("right", matrices)
+    product = block.tile("product", MATRICES, F32, Space.PSUM)
+    multiply_slots(block, product, left_T, right)
+    rounded = block.tile("rounded", MATRICES, like(right))
+    block.do("tensor_copy", dst=rounded, src=product, engine=SCALAR)
+    return stage.done("rounded")
+
+
+def _add_factor(origin: Span | None) -> Function:
+    doc = "X <- X + X F, as a merge adds X M."
+    stage = Stage("add_factor", ("constants", "group"), doc, origin)
+    (factor,) = stage.tiles("group", "factor")
+    stage.block.put("group", M=factor)
+    stage.block.call("merge_write", Name("constants"), Name("group"))
+    return stage.done()
+
+
+def _find_residual(origin: Span | None) -> Function:
+    doc = "F = I - X + N X: what a leaf's inverse is still wrong by."
+    stage = Stage("find_residual", ("constants", "group"), doc, origin)
+    block = stage.block
+    X, N_T = stage.of_group("X", "N_T")
+    (identity,) = stage.tiles("constants", "identity_f32")
+    product = block.tile("product", MATRICES, F32, Space.PSUM)
+    multiply_slots(block, product, N_T, X)
+    rest, residual = block.tile("rest", MATRICES, F32), block.tile("residual", MATRICES, like(X))
+    block.do("tensor_tensor", dst=rest, data1=product, data2=X, op=SUBTRACT, engine=VECTOR)
+    block.do(
+        "tensor_tensor",
+        dst=residual,
+        data1=rest,
+        data2=each_slot(identity),
+        op=ADD,
+        engine=VECTOR,
+    )
+    block.put("group", factor=residual)
+    return stage.done()
