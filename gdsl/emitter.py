@@ -9,6 +9,7 @@ from attrs import field, frozen
 
 if TYPE_CHECKING:
     from gdsl.algorithm.plan import Plan
+    from gdsl.diagnostics.diagnostic import Diagnostic
 
 
 @frozen
@@ -72,3 +73,8 @@ class Emitter(Protocol):
         self, plan: Plan, options: EmitOptions, sizes: Mapping[str, int], lnc: int
     ) -> Footprint:
         """Return the memory one program needs when the axes have these sizes on `lnc` cores."""
+
+    def misfits(
+        self, plan: Plan, options: EmitOptions, sizes: Mapping[str, int], lnc: int
+    ) -> tuple[Diagnostic, ...]:
+        """Return why the plan cannot run on the target at these sizes; empty when it fits."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from attrs import frozen
 
 from backends.nki.adapters import ADAPTERS, adapted_exports
+from backends.nki.capacity import misfits
 from backends.nki.emit.docstring import docstring
 from backends.nki.emit.module import Entry, module_text
 from backends.nki.program.evaluate import footprint
@@ -19,6 +20,7 @@ from backends.nki.schedules.chunked.memory import traced_peak
 from backends.nki.schedules.decode import decode_program
 from backends.nki.schedules.window import has_window, window_program
 from gdsl.algorithm.plan import Plan
+from gdsl.diagnostics.diagnostic import Diagnostic
 from gdsl.emitter import EmitOptions, Footprint, NkiProgram
 from gdsl.errors import UsageError
 from gdsl.suggest import did_you_mean
@@ -72,32 +74,51 @@ class NkiEmitter:
         self, plan: Plan, options: EmitOptions, sizes: Mapping[str, int], lnc: int
     ) -> Footprint:
         """Return the on-chip memory of the core that needs most, at the widest dtypes."""
+        return _footprint(plan, _program(plan, options.target), options, sizes, lnc)
+
+    def misfits(
+        self, plan: Plan, options: EmitOptions, sizes: Mapping[str, int], lnc: int
+    ) -> tuple[Diagnostic, ...]:
+        """Return why the kernel cannot run at given sizes: limits of axes, on-chip memory."""
         program = _program(plan, options.target)
-        shapes = {
-            p.name: tuple(int(evaluate(size, sizes)) for size in p.tile.shape)
-            for p in program.parameters
-            if p.tile is not None
-        }
-        if plan.form == "chunked":
-            return _chunked_footprint(program, self.emit(plan, options).text, shapes, lnc)
-        numbers = {p.name: p.default for p in plan.kernel.kernel.params}
-        peaks = [
-            footprint(
-                program,
-                shapes,
-                {
-                    **numbers,
-                    "None": None,
-                    "nl.num_programs(0)": lnc,
-                    "nl.program_id(0)": core,
-                },
-            )
-            for core in range(lnc)
-        ]
-        return Footprint(
-            max(peak.sbuf_bytes_per_partition for peak in peaks),
-            max(peak.psum_banks for peak in peaks),
+        return misfits(
+            plan.kernel.kernel,
+            program,
+            options.target,
+            sizes,
+            lambda changed: _footprint(plan, program, options, changed, lnc),
         )
+
+
+def _footprint(
+    plan: Plan, program: Program, options: EmitOptions, sizes: Mapping[str, int], lnc: int
+) -> Footprint:
+    shapes = {
+        p.name: tuple(int(evaluate(size, sizes)) for size in p.tile.shape)
+        for p in program.parameters
+        if p.tile is not None
+    }
+    if plan.form == "chunked":
+        text = module_text((Entry(program, ""),), (), origins=False)
+        return _chunked_footprint(program, text, shapes, lnc)
+    numbers = {p.name: p.default for p in plan.kernel.kernel.params}
+    peaks = [
+        footprint(
+            program,
+            shapes,
+            {
+                **numbers,
+                "None": None,
+                "nl.num_programs(0)": lnc,
+                "nl.program_id(0)": core,
+            },
+        )
+        for core in range(lnc)
+    ]
+    return Footprint(
+        max(peak.sbuf_bytes_per_partition for peak in peaks),
+        max(peak.psum_banks for peak in peaks),
+    )
 
 
 def _product(text: str, plan: Plan, program: Program, options: EmitOptions) -> NkiProgram:

@@ -11,7 +11,8 @@ from gdsl.errors import UsageError
 from gdsl.files import write_atomically
 from gdsl.library import locate
 from gdsl.options import TARGET, TARGETS, default_target
-from gdsl.pipeline import Definition, KernelFile
+from gdsl.pipeline import Compilation, Definition, KernelFile
+from gdsl.shapes import resolve_sizes
 from gdsl.suggest import did_you_mean
 
 FILE_HELP = "a library kernel's name, a path, path:KERNEL, or - for standard input"
@@ -55,6 +56,39 @@ def add_set(parser: argparse.ArgumentParser) -> None:
 def add_lnc(parser: argparse.ArgumentParser, help: str) -> None:
     """Declare --lnc."""
     parser.add_argument("--lnc", type=int, choices=(1, 2), help=help)
+
+
+def add_fit(parser: argparse.ArgumentParser) -> None:
+    """Declare --shape and --lnc of a command that only asks whether such sizes fit."""
+    parser.add_argument(
+        "--shape",
+        metavar="NAME|A=1,B=2",
+        help="sizes to check against the limits and the memory of the machine",
+    )
+    add_lnc(parser, "one number of cores only, with --shape")
+
+
+def fits(args: argparse.Namespace, compilation: Compilation) -> list[str]:
+    """Check the sizes of --shape, if any, and say what they need.
+
+    Raises CompileError when they do not fit, UsageError.
+    """
+    from gdsl.capacity import require_fit
+
+    if args.shape is None:
+        if args.lnc is not None:
+            raise UsageError("`--lnc` belongs to the sizes that must fit; add `--shape`")
+        return []
+    definition = compilation.definition
+    sizes = resolve_sizes(definition.kernel, definition.shapes, args.shape)
+    lines = []
+    for lnc in (args.lnc,) if args.lnc else (1, 2):
+        need = require_fit(compilation, sizes, lnc)
+        lines.append(
+            f"  fits on LNC {lnc}: {need.sbuf_bytes_per_partition:,} bytes of SBUF per partition, "
+            f"{need.psum_banks} PSUM banks"
+        )
+    return lines
 
 
 def add_output(parser: argparse.ArgumentParser, what: str) -> None:

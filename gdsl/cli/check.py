@@ -14,10 +14,12 @@ from gdsl.library import locate
 from gdsl.pipeline import Compilation, Definition, KernelFile
 
 DESCRIPTION = """\
-Parse, check and plan; with -t also map to the target. Prints what is wrong, or the algorithm that
-was chosen for each kernel and why.
+Parse, check and plan; with -t also map to the target, with --shape also see whether these sizes
+are within its limits and its memory. Prints what is wrong, or the algorithm that was chosen for
+each kernel and why.
 
   gdsl check my_kernel.gdn
+  gdsl check gdn_cte --shape B=1,Hk=16,G=2,T=8192,K=128,V=128 -t trn2
   gdsl check gdn_tkg gdn_cte -t trn3 --json"""
 
 
@@ -26,13 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", metavar="FILE", nargs="+", help=arguments.FILE_HELP)
     arguments.add_target(parser, "also check the limits of this machine")
     arguments.add_set(parser)
+    arguments.add_fit(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object per finding")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the findings of every file."""
-    target = arguments.target(args) if args.target else None
-    settings = arguments.settings(args)
+    target = arguments.target(args) if args.target or args.shape else None
     failed = False
     texts: dict[str, KernelFile] = {}
     for file in args.files:
@@ -46,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
             findings += text.elaborated[1] if first else ()
             names = [located.kernel] if located.kernel else [k.name for k in text.module.kernels]
             for name in names:
-                said, lines = check(Definition(text, name), target, settings)
+                said, lines = check(Definition(text, name), target, args)
                 findings += said
                 for line in () if args.json else lines:
                     print(line)
@@ -58,9 +60,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def check(
-    definition: Definition, target: str | None, settings: dict[str, str]
+    definition: Definition, target: str | None, args: argparse.Namespace
 ) -> tuple[tuple[Diagnostic, ...], tuple[str, ...]]:
     """Return the errors of one kernel behind the front end, and what to say when there are none."""
+    settings = arguments.settings(args)
     compilation = Compilation(definition, EmitOptions(target or "trn2"), settings)
     name = definition.kernel.name
     try:
@@ -69,6 +72,7 @@ def check(
         if target:
             program = compilation.program
             lines.append(f"  {target}: {len(program.text.splitlines())} lines of NKI")
+        lines += arguments.fits(args, compilation)
     except CompileError as error:
         return error.diagnostics, ()
     return (), tuple(lines)

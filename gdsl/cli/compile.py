@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_target(parser)
     arguments.add_output(parser, "the text")
     arguments.add_set(parser)
+    arguments.add_fit(parser)
     parser.add_argument(
         "--emit",
         choices=tuple(STAGES),
@@ -55,6 +56,8 @@ def run(args: argparse.Namespace) -> int:
         Compilation(arguments.define(file), options, arguments.settings(args))
         for file in args.files
     ]
+    for compilation in compilations:
+        arguments.fits(args, compilation)
     arguments.write_text(args, _text(args, compilations, options))
     return 0
 

@@ -61,6 +61,8 @@ CODES: dict[str, str] = {
     "E0515": "sub-block unsafe for a decay per channel",
     "E0516": "rule without a chunked form",
     "E0521": "not emitted as NKI yet",
+    "E0531": "size beyond a limit of the target",
+    "E0532": "on-chip memory does not suffice",
     "E0701": "first value that is not finite",
     "E0702": "argument missing",
     "E0703": "argument that the kernel does not have",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from attrs import evolve, field, frozen
 
+from gdsl.capacity import require_fit
 from gdsl.emitter import EmitOptions
 from gdsl.errors import GdslError
 from gdsl.ir.dtypes import Dtype
@@ -82,6 +83,7 @@ def verify(request: Request, progress: Progress | None = None) -> VerifyReport:
     where the kernel does not compile, GdslError where the simulator refuses the emitted text.
     """
     work = _Work(request, progress)
+    work.require_fit()
     ran: list[str] = []
     skipped: list[Skipped] = []
     cases: list[Case] = []
@@ -123,6 +125,12 @@ class _Work:
             options = EmitOptions(target)
             self._compiled[target, name] = Compilation(self.request.definition, options, settings)
         return self._compiled[target, name]
+
+    def require_fit(self) -> None:
+        """Raise CompileError when the sizes asked for do not fit a target."""
+        for target in self.request.targets:
+            for lnc in self.request.lnc:
+                require_fit(self.compilation(target, None), self.request.sizes, lnc)
 
     def plan(self, target: str) -> Plan:
         return self.compilation(target, None).plan

@@ -95,3 +95,19 @@ def test_compiling_is_quick_as_a_process(process: Cli, tmp_path: Path) -> None:
     done = process("-c", program, str(tmp_path / "k.py"))
     wall = time.monotonic() - started
     assert min(float(done.out), wall) < 1.5
+
+
+def test_sizes_that_do_not_fit_are_found_before_anything_is_written(
+    cli: Cli, tmp_path: Path
+) -> None:
+    shape = ("--shape", "B=1,Hv=4,K=200,V=128")
+    done = cli("compile", "gdn_tkg", *shape, "-o", str(tmp_path / "k.py"))
+    assert done.code == 1
+    assert "error[E0531]: `gdn_tkg` needs K <= 128, got K = 200, on trn2" in done.err
+    assert not list(tmp_path.iterdir())
+    for command in ("check", "verify"):
+        assert "error[E0531]" in (said := cli(command, "gdn_tkg", *shape)).err
+        assert said.code == 1
+    fits = cli("check", "gdn_tkg", "--shape", "qwen3_next_80b", "--lnc", "2")
+    assert "fits on LNC 2: " in fits.out
+    assert cli("check", "gdn_tkg", "--lnc", "2").code == 2

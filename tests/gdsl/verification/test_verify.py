@@ -56,6 +56,8 @@ def _break(monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:
 
     class Faulty:
         name = "nki"
+        misfits = staticmethod(emitter.misfits)
+        footprint = staticmethod(emitter.footprint)
 
         def emit(self, plan: Any, options: EmitOptions) -> NkiProgram:
             program = emitter.emit(plan, options)

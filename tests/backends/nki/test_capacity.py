@@ -1,0 +1,108 @@
+"""Limits and memory at known sizes: what is said to fit is what the simulator accepts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backends.nki import EMITTER
+from backends.simulator import RUNNER
+from gdsl import api
+from gdsl.capacity import require_fit
+from gdsl.diagnostics.diagnostic import Diagnostic
+from gdsl.emitter import EmitOptions
+from gdsl.errors import CompileError, GdslError
+from gdsl.estimate import shapes_only
+from gdsl.ir.dtypes import Dtype
+from gdsl.pipeline import Compilation
+from gdsl.regimes.typed import bind_dtypes
+from gdsl.shapes import resolve_sizes
+
+Sizes = dict[str, int]
+CONV = {"B": 1, "C": 1024, "T": 512}
+CTE = {"B": 1, "Hk": 1, "G": 1, "T": 256, "K": 128, "V": 128}
+
+CASES: list[tuple[str, Sizes, str, int, str | None]] = [
+    ("gdn_tkg", {"B": 1, "Hv": 8, "K": 128, "V": 512}, "trn2", 1, None),
+    ("gdn_tkg", {"B": 1, "Hv": 8, "K": 129, "V": 128}, "trn2", 1, "E0531"),
+    ("gdn_tkg", {"B": 1, "Hv": 8, "K": 129, "V": 128}, "trn3", 2, "E0531"),
+    ("gdn_tkg", {"B": 1, "Hv": 8, "K": 128, "V": 513}, "trn3", 1, "E0531"),
+    ("kda_tkg", {"B": 2, "H": 4, "K": 256, "V": 128}, "trn2", 2, "E0531"),
+    ("gdn_cte", CTE, "trn2", 2, None),
+    ("gdn_cte", {**CTE, "K": 130}, "trn3", 1, "E0531"),
+    ("gdn_conv1d_prefill", {**CONV, "W": 64}, "trn2", 1, None),
+    ("gdn_conv1d_prefill", {**CONV, "W": 128}, "trn2", 1, "E0532"),
+    ("gdn_conv1d_prefill", {**CONV, "W": 256}, "trn2", 2, "E0532"),
+    ("gdn_conv1d_prefill", {**CONV, "W": 128}, "trn3", 1, None),
+    ("gdn_conv1d_prefill", {**CONV, "W": 640}, "trn3", 2, "E0532"),
+]
+
+
+def found(
+    kernel: str, sizes: Sizes, target: str, lnc: int, **settings: Any
+) -> tuple[Diagnostic, ...]:
+    definition = api.load(kernel)
+    complete = resolve_sizes(definition.kernel, (), sizes)
+    compilation = Compilation(definition, EmitOptions(target), settings)
+    return EMITTER.misfits(compilation.plan, compilation.options, complete, lnc)
+
+
+@pytest.mark.parametrize(("kernel", "sizes", "target", "lnc", "code"), CASES)
+def test_what_fits_is_what_the_simulator_accepts(
+    kernel: str, sizes: Sizes, target: str, lnc: int, code: str | None
+) -> None:
+    codes = {diagnostic.code for diagnostic in found(kernel, sizes, target, lnc)}
+    assert codes == ({code} if code else set())
+    definition = api.load(kernel)
+    program = Compilation(definition, EmitOptions(target)).program
+    bound = bind_dtypes(definition.kernel, Dtype.F32)
+    complete = resolve_sizes(definition.kernel, (), sizes)
+    given = shapes_only(definition.kernel, complete, bound)
+    if kernel == "kda_tkg":
+        given["out"] = given["v"]
+
+    def run() -> None:
+        RUNNER.simulate(program.text, program.entry, given, target=target, lnc=lnc, shape_only=True)
+
+    if code is None:
+        run()
+    else:
+        with pytest.raises(GdslError):
+            run()
+
+
+def test_a_limit_says_what_where_and_which_size_fits() -> None:
+    (diagnostic,) = found("gdn_tkg", {"B": 1, "Hv": 8, "K": 200, "V": 128}, "trn2", 1)
+    assert diagnostic.message == "`gdn_tkg` needs K <= 128, got K = 200, on trn2"
+    assert diagnostic.span is not None
+    assert diagnostic.span.text == "K"
+    assert diagnostic.label == "200 at this shape"
+    assert diagnostic.help == "it fits with `K=128`"
+
+
+def test_memory_says_need_have_and_sizes_that_fit() -> None:
+    sizes = {**CONV, "W": 128}
+    (diagnostic,) = found("gdn_conv1d_prefill", sizes, "trn2", 1)
+    assert "bytes of SBUF per partition, trn2 has 212,984" in diagnostic.message
+    assert diagnostic.span is not None
+    assert diagnostic.span.text in ("W", "C")
+    assert diagnostic.help is not None
+    for way in diagnostic.help.removeprefix("it fits with ").split(" or "):
+        axis, _, size = way.strip("`").partition("=")
+        assert found("gdn_conv1d_prefill", {**sizes, axis: int(size)}, "trn2", 1) == ()
+
+
+def test_a_schedule_key_that_makes_it_fit_is_named() -> None:
+    definition = api.load("gdn_cte")
+    sizes = {"B": 1, "Hk": 8, "G": 2, "T": 2048, "K": 128, "V": 128}
+    compilation = Compilation(definition, EmitOptions("trn2"), {"group": 64})
+    with pytest.raises(CompileError) as error:
+        require_fit(compilation, sizes, 1)
+    (diagnostic,) = error.value.diagnostics
+    assert diagnostic.code == "E0532"
+    assert diagnostic.help is not None
+    key = diagnostic.help.split("`")[1]
+    assert key.startswith("--set group=")
+    smaller = Compilation(definition, EmitOptions("trn2"), {"group": key.split("=")[1]})
+    assert require_fit(smaller, sizes, 1).sbuf_bytes_per_partition <= 212_984
