@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 from attrs import define, field, frozen
 
 from backends.nki.program.build import Block, compare, part
 from backends.nki.program.nodes import F32, Element, Function, Pattern, Range, Tile, View
-from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, Number
+from backends.nki.program.numbers import (
+    NONE,
+    ONE,
+    ZERO,
+    Largest,
+    Literal,
+    Name,
+    Number,
+    product,
+    smallest,
+)
 from backends.nki.refusal import refuse
-from backends.nki.select.addressing import Level, Strides, row_levels, strides
+from backends.nki.select.addressing import Level, Share, Strides, row_levels, strides
 from backends.nki.select.helpers import QUEUE, load_columns, load_rows
 from backends.nki.select.layouts import Layout
 from gdsl.canonical.form import Delta
@@ -24,8 +37,19 @@ class RowWindow:
     count: Number
     outer: dict[str, Number] = field(factory=dict)
     """Axes of which the tile has one index: the batch entry and the token at hand."""
+    shares: dict[str, Share] = field(factory=dict)
+    """Axes of which this core has a part."""
     helpers: dict[str, Function] = field(factory=dict)
     """Functions of the module that loads needed so far."""
+
+    @property
+    def sizes(self) -> dict[str, Number]:
+        """The sizes of axes that the rows do not go through as a whole."""
+        return {axis: share.count for axis, share in self.shares.items()}
+
+    def size(self, axes: tuple[str, ...]) -> Number:
+        """Rows that some of the axes enumerate."""
+        return product(tuple(self.sizes.get(axis, Name(axis)) for axis in axes))
 
 
 @frozen
@@ -39,6 +63,8 @@ class InputSource:
     key_axis: str
     default: Number | None = None
     """What a missing tensor is filled with; None where it must be given."""
+    first: Number = ZERO
+    """The element at which it begins in the tensor, for a field of a packed axis."""
 
     @property
     def element(self) -> Element:
@@ -72,7 +98,9 @@ class InputSource:
 
     def _load(self, block: Block, dst: View, layout: Layout) -> None:
         levels = tuple(
-            level for level in row_levels(self.strides, self.window.axes) if level.count != ONE
+            level
+            for level in row_levels(self.strides, self.window.axes, self.window.sizes)
+            if level.count != ONE
         )
         across = (self.strides.of(self.wide), dst.shape[1]) if self.wide else (ONE, ONE)
         if layout is Layout.KEYS:
@@ -101,7 +129,7 @@ class InputSource:
 
     @property
     def _base(self) -> Number:
-        return base_of(self.strides, self.window)
+        return self.first + base_of(self.strides, self.window)
 
     def _affine(
         self,
@@ -143,43 +171,101 @@ class InputSource:
         )
 
 
-def rows_of(
-    tile: Tile, dims: tuple[Dim, ...], window: RowWindow, wide: str | None
-) -> View | Pattern:
-    """Return where the rows of the window lie in an output tensor, as [rows, wide]."""
+def store_rows(
+    block: Block,
+    tile: Tile,
+    dims: tuple[Dim, ...],
+    window: RowWindow,
+    wide: str | None,
+    source: View,
+) -> None:
+    """Add the transfers of the rows of the window, [rows, wide], to an output tensor."""
     tensor = strides(dims)
-    levels = row_levels(tensor, window.axes)
-    if len(levels) != 1 or levels[0].step == ZERO:
-        raise refuse(f"output `{tile.name}` does not hold the rows of the state in order", None)
-    step = levels[0].step
+    step = _row_step(tensor, window, tile.name)
     across = (tensor.of(wide), Name(wide)) if wide else (ONE, ONE)
-    return _affine(tile, step, across, window, wide is not None, base_of(tensor, window))
+    base = base_of(tensor, window)
+    if not window.shares or window.outer:
+        dst = _affine(tile, step, across, window, wide is not None, base)
+        block.do("dma_copy", dst=dst, src=source)
+        return
+    first, count = window.first, window.count
+    with entries_of(block, window, (first, count)) as (body, entry, begin, many):
+        start = base + entry * tensor.of(window.axes[0]) + begin * step
+        place = begin + entry * window.size(window.axes[1:]) - first
+        rows = part(source, (place, many), None)
+        body.do("dma_copy", dst=Pattern(tile, ((step, many), across), start), src=rows)
+
+
+@contextmanager
+def entries_of(
+    block: Block, window: RowWindow, rows: tuple[Number, Number]
+) -> Iterator[tuple[Block, Number, Number, Number]]:
+    """Go through the entries of the batch that rows (first, count) belong to.
+
+    Yields the body of the loop, the entry, the first of its rows and how many there are. Rows of
+    several entries lie at two strides where cores share the heads.
+    """
+    heads, (first, count) = window.size(window.axes[1:]), rows
+    last = (first + count - 1) // heads + 1
+    with block.loop("entry", first // heads, last) as (body, entry):
+        begin = body.let_named("begin", Largest(ZERO, first - entry * heads))
+        end = body.let_named("end", smallest(heads, first + count - entry * heads))
+        yield body, entry, begin, end - begin
+
+
+def _row_step(tensor: Strides, window: RowWindow, name: str) -> Number:
+    """The stride of the rows of an output or a state: of one entry where cores share heads."""
+    apart = bool(window.shares) and not window.outer
+    axes = window.axes[1:] if apart else window.axes
+    levels = row_levels(tensor, axes, window.sizes)
+    if len(levels) != 1 or levels[0].step == ZERO:
+        raise refuse(f"`{name}` does not hold the rows of the state in order", None)
+    return levels[0].step
 
 
 def base_of(tensor: Strides, window: RowWindow) -> Number:
-    """Return where the batch entry and the token at hand begin in a tensor."""
+    """Return where the batch entry, the token and the part of this core begin in a tensor."""
     base: Number = ZERO
     for axis, index in window.outer.items():
         base = base + index * tensor.of(axis)
+    for axis, share in window.shares.items():
+        base = base + share.first * tensor.of(axis)
     return base
 
 
-def state_blocks(
+def move_states(
+    block: Block,
     tile: Tile,
     dims: tuple[Dim, ...],
     window: RowWindow,
     rows: tuple[Number, Number],
     delta: Delta,
-) -> Pattern:
-    """Return the states of rows (first, count) in a state tensor, as [K, count, V]."""
+    chip: View,
+    *,
+    store: bool,
+    kept: Callable[[Pattern], Pattern] = lambda pattern: pattern,
+) -> None:
+    """Add the transfers of the states of rows (first, count): [K, count, V] in HBM.
+
+    `chip` is [K, count * V]. `kept` may let the address depend on what is known on the device.
+    """
     tensor = strides(dims)
-    levels = row_levels(tensor, window.axes)
-    if len(levels) != 1 or levels[0].step == ZERO:
-        raise refuse("the rows of the state are not contiguous", None)
-    step, (first, count) = levels[0].step, rows
-    K, V = delta.key_axis, delta.value_axis
-    steps = ((tensor.of(K), Name(K)), (step, count), (tensor.of(V), Name(V)))
-    return Pattern(tile, steps, base_of(tensor, window) + first * step)
+    step, (first, count) = _row_step(tensor, window, tile.name), rows
+    (K, V), base = (Name(delta.key_axis), Name(delta.value_axis)), base_of(tensor, window)
+
+    def transfer(body: Block, row: Number, many: Number, start: Number, part_: View) -> None:
+        steps = ((tensor.of(K.name), K), (step, many), (tensor.of(V.name), V))
+        hbm = kept(Pattern(tile, steps, start + row * step))
+        dst, src = (hbm, part_) if store else (part_, hbm)
+        body.do("dma_copy", dst=dst, src=src)
+
+    if not window.shares or window.outer:
+        transfer(block, first, count, base, chip)
+        return
+    with entries_of(block, window, rows) as (body, entry, begin, many):
+        place = begin + entry * window.size(window.axes[1:]) - first
+        of_entry = part(chip, None, (place * V, many * V))
+        transfer(body, begin, many, base + entry * tensor.of(window.axes[0]), of_entry)
 
 
 def _affine(

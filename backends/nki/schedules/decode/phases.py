@@ -29,7 +29,7 @@ from backends.nki.schedules.decode.states import load_states, store_states, stor
 from backends.nki.schedules.decode.step import Step
 from backends.nki.schedules.decode.update import update_head
 from backends.nki.select.constants import Constants
-from backends.nki.select.inputs import RowWindow, rows_of
+from backends.nki.select.inputs import RowWindow, store_rows
 from backends.nki.select.layouts import SCALAR, TENSOR, Layout
 from backends.nki.select.selector import Selector
 from backends.nki.select.terms import Stage, Term
@@ -269,8 +269,7 @@ class Phases:
             block.origin = output.span
             source = self._output_tile(output, value)
             tensor = self.contract.outputs[output.name]
-            view = rows_of(tensor, output.dims, self.window, value.wide)
-            block.do("dma_copy", dst=view, src=source)
+            store_rows(block, tensor, output.dims, self.window, value.wide, source)
 
     def _output_tile(self, output: Output, value: Term) -> View:
         element = self.contract.element(output.name, output.dtype)

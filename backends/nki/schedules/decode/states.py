@@ -9,7 +9,7 @@ from backends.nki.program.build import Block, compare, part
 from backends.nki.program.nodes import U8, Pattern, Space, Tile, View
 from backends.nki.program.numbers import NONE, ZERO, Literal, Name, Number, smallest
 from backends.nki.schedules.decode.slots import accepted
-from backends.nki.select.inputs import state_blocks
+from backends.nki.select.inputs import move_states
 from backends.nki.select.layouts import GPSIMD, Layout
 from backends.nki.select.terms import Stage
 from gdsl.ir.dims import Dim
@@ -49,10 +49,8 @@ def _fetch_states(phases: Phases, block: Block, pool: Tile, heads: Number) -> No
     V, dims = phases.sizes[1], phases.step.state.dims
     with block.loop("start", 0, heads, LOAD) as (body, start):
         count = body.let_named("count", smallest(LOAD, heads - start))
-        source = _in_hbm(phases, pool, dims, Name("row") + start, count)
-        if phases.step.state.accepted is not None:
-            source = accepted(source, phases.step, phases.accepted)
-        body.do("dma_copy", dst=part(phases.state, None, (start * V, count * V)), src=source)
+        chip = part(phases.state, None, (start * V, count * V))
+        _move(phases, body, pool, dims, (Name("row") + start, count), chip, store=False)
 
 
 def store_states(phases: Phases) -> None:
@@ -68,11 +66,8 @@ def store_states(phases: Phases) -> None:
             row = Name("row")
             phases.slots.transfer(block, tensor, phases.new, row, count, store=True)
             continue
-        block.do(
-            "dma_copy",
-            dst=_in_hbm(phases, tensor, output.dims, Name("row"), count),
-            src=phases.new,
-        )
+        rows = (Name("row"), count)
+        _move(phases, block, tensor, output.dims, rows, phases.new, store=True)
 
 
 def _store_resident(phases: Phases, block: Block, source: View, outputs: Sequence[Output]) -> None:
@@ -82,11 +77,9 @@ def _store_resident(phases: Phases, block: Block, source: View, outputs: Sequenc
         with block.loop("start", 0, rows, LOAD) as (body, start):
             count = body.let_named("count", smallest(LOAD, rows - start))
             tensor = phases.contract.outputs[output.name]
-            body.do(
-                "dma_copy",
-                dst=_in_hbm(phases, tensor, output.dims, Name("row") + start, count),
-                src=part(source, None, (start * V, count * V)),
-            )
+            chip = part(source, None, (start * V, count * V))
+            at = (Name("row") + start, count)
+            _move(phases, body, tensor, output.dims, at, chip, store=True)
 
 
 def store_token_states(phases: Phases) -> None:
@@ -114,8 +107,22 @@ def store_token_states(phases: Phases) -> None:
     _store_resident(phases, block, source, step.token_states)
 
 
-def _in_hbm(
-    phases: Phases, tile: Tile, dims: tuple[Dim, ...], row: Number, count: Number
-) -> Pattern:
-    """The [K, count, V] states of `count` rows from `row` on."""
-    return state_blocks(tile, dims, phases.window, (row, count), phases.step.delta)
+def _move(
+    phases: Phases,
+    block: Block,
+    tile: Tile,
+    dims: tuple[Dim, ...],
+    rows: tuple[Number, Number],
+    chip: View,
+    *,
+    store: bool,
+) -> None:
+    """Move the states of rows (first, count), [K, count * V] on chip."""
+    step = phases.step
+
+    def kept(states: Pattern) -> Pattern:
+        if store or step.state.accepted is None:
+            return states
+        return accepted(states, step, phases.accepted)
+
+    move_states(block, tile, dims, phases.window, rows, step.delta, chip, store=store, kept=kept)
