@@ -12,7 +12,8 @@ from typing import Any
 
 from attrs import frozen
 
-from backends.nki.program.numbers import Number, Numeric, Structure, evaluate, number
+from backends.nki.program.nodes import Element
+from backends.nki.program.numbers import Name, Number, Numeric, Structure, evaluate, number
 
 
 @frozen(str=False)
@@ -26,6 +27,38 @@ class Text(Structure):
 
     def valued(self, names: Mapping[str, Any]) -> Any:
         return self.value
+
+    def parts(self) -> tuple[Number, ...]:
+        return ()
+
+
+@frozen(str=False)
+class DtypeOf(Structure):
+    """`tensor.dtype`, to be compared with a `DtypeName`; its value is the size of an element."""
+
+    tensor: str
+
+    def written(self) -> str:
+        return f"{self.tensor}.dtype"
+
+    def valued(self, names: Mapping[str, Any]) -> Any:
+        return names[self.tensor].element_bytes
+
+    def parts(self) -> tuple[Number, ...]:
+        return (Name(self.tensor),)
+
+
+@frozen(str=False)
+class DtypeName(Structure):
+    """A dtype of `nki.language`; its value is the size of an element."""
+
+    element: Element
+
+    def written(self) -> str:
+        return self.element.text
+
+    def valued(self, names: Mapping[str, Any]) -> Any:
+        return self.element.bytes
 
     def parts(self) -> tuple[Number, ...]:
         return ()
@@ -62,6 +95,24 @@ class Length(Structure):
 
     def parts(self) -> tuple[Number, ...]:
         return (self.values,)
+
+
+@frozen(str=False)
+class Slice(Structure):
+    """`values[start:stop]`."""
+
+    values: Number
+    start: Number
+    stop: Number
+
+    def written(self) -> str:
+        return f"{self.values}[{self.start}:{self.stop}]"
+
+    def valued(self, names: Mapping[str, Any]) -> Any:
+        return evaluate(self.values, names)[evaluate(self.start, names) : evaluate(self.stop, names)]
+
+    def parts(self) -> tuple[Number, ...]:
+        return (self.values, self.start, self.stop)
 
 
 @frozen(str=False)

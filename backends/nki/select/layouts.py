@@ -1,4 +1,4 @@
-"""The two layouts, the tables of operators, and where inputs come from."""
+"""The layouts, the tables of operators, and where inputs come from."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ class Layout(Enum):
 
     ROWS = "sb"
     KEYS = "T_sb"
+    TOKENS = "tokens_sb"
+    """The tokens of a chunk; several chunks or heads side by side along the free axis."""
 
 
 class Source(Protocol):
@@ -44,7 +46,14 @@ BINARY = {
     "ne": "nl.not_equal",
 }
 """Operators of VectorE's two-operator instructions."""
-ACTIVATIONS = {"exp": "nl.exp", "log": "nl.log", "tanh": "nl.tanh"}
+ACTIVATIONS = {
+    "exp": "nl.exp",
+    "log": "nl.log",
+    "tanh": "nl.tanh",
+    "softplus": "nl.softplus",
+    "sigmoid": "nl.sigmoid",
+    "silu": "nl.silu",
+}
 """Operators of ScalarE: func(data * scale + bias)."""
 FOLDS = {"sum": "nl.add", "max": "nl.maximum", "min": "nl.minimum"}
 ROUNDED = {"bf16": BF16, "f16": F16, "f32": F32}

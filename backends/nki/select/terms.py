@@ -19,10 +19,18 @@ from backends.nki.program.numbers import Number
 
 
 class Stage(IntEnum):
-    """The earliest point of a decode step at which a term can be computed."""
+    """The earliest point at which a term can be computed.
 
+    A decode step knows the last three. In chunks of tokens the state is read elsewhere, and what
+    does not differ from token to token is computed before them.
+    """
+
+    KERNEL = -2
+    """The same for all heads and tokens: once per kernel."""
+    TEAM = -1
+    """The same for all tokens of a head: once per team of heads."""
     INPUTS = 0
-    """From the inputs alone: once per tile of rows."""
+    """From the inputs alone: once per tile of rows, or group of chunks."""
     READS = 1
     """Needs the products with the state: once per group of heads."""
     OUTPUTS = 2

@@ -164,7 +164,7 @@ def _make_scores(schedule: Schedule) -> Function:
             dst=slot_of(scores, slot, PAIR),
             data=slot_of(products, slot, PAIR),
             op0=MULTIPLY,
-            operand0=of_slot(log_and_beta, COLUMNS, slot),
+            operand0=of_slot(body, log_and_beta, COLUMNS, slot),
             op1=MULTIPLY,
             operand1=_twice(decay, slot),
         )

@@ -1,0 +1,122 @@
+"""Tokens that count and tokens that are padding, for kernels with a length per row.
+
+Dead tokens may hold anything: they are replaced by zeros, never multiplied. Rows that were selected
+on chip are turned on TensorE, since the transposing transfer would bring the dead ones along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from backends.nki.program.build import compare, part
+from backends.nki.program.nodes import (
+    F32,
+    I32,
+    U8,
+    Allocate,
+    Function,
+    Integers,
+    Pattern,
+    Space,
+    Tile,
+    View,
+)
+from backends.nki.program.numbers import NONE, ONE, ZERO, Extent, Literal, Name
+from backends.nki.program.structures import Item, Length
+from backends.nki.schedules.chunked.gates import CHUNKS, FIRST, TEAM
+from backends.nki.schedules.chunked.operators import LESS
+from backends.nki.schedules.chunked.records import CHUNK, KEYS, PAIR, SLOTS, like, tile_of
+from backends.nki.schedules.chunked.schedule import Schedule
+from backends.nki.schedules.chunked.stage import Stage
+from backends.nki.select.layouts import GPSIMD, TENSOR, VECTOR
+from gdsl.ir.kernel import Input
+
+
+def functions(schedule: Schedule) -> Iterator[Function]:
+    """Yield what selects live tokens, for a kernel that has a length per row."""
+    if schedule.scan.valid is None:
+        return
+    yield _find(schedule, schedule.scan.valid)
+    yield _only()
+    yield _turn()
+
+
+def _find(schedule: Schedule, valid: Input) -> Function:
+    stage = Stage(
+        "find_alive",
+        ("tensors", "sizes", "team", "first_chunk", "chunks"),
+        "1 for the live tokens of each chunk, 0 for dead ones; None when every token is live.\n\n"
+        "Columns are lane * chunks + chunk. It is a predicate: dead tokens are replaced, never\n"
+        "multiplied.",
+        valid.span,
+    )
+    block = stage.block
+    (tensor,) = schedule.tensors(stage, valid.name)
+    block.let_named("alive", NONE)
+    with block.when(compare("!=", Name(valid.name), NONE)) as given:
+        shape = (CHUNK, Length(TEAM) * CHUNKS)
+        alive = View(Tile("alive", shape, U8, Space.SBUF), shape)
+        given.statements.append(Allocate(alive.tile))
+        token = given.tile("token", (CHUNK, CHUNKS), F32)
+        given.do(
+            "iota",
+            dst=token,
+            pattern=Integers(((CHUNK, CHUNKS),)),
+            offset=FIRST * CHUNK,
+            channel_multiplier=ONE,
+        )
+        with given.loop("place", 0, Length(TEAM)) as (body, place):
+            body.let_named("lane", Item(TEAM, place))
+            length = body.tile("length", (CHUNK, ONE), I32)
+            length_f32 = body.tile("length_f32", (CHUNK, ONE), F32)
+            at = schedule.where.offset(valid.name, ZERO)
+            source = Pattern(tensor, ((ZERO, CHUNK), (ONE, ONE)), at)
+            body.do("dma_copy", dst=length, src=source)
+            body.do("tensor_copy", dst=length_f32, src=length, engine=GPSIMD)
+            body.do(
+                "tensor_scalar",
+                dst=part(alive, None, (place * CHUNKS, CHUNKS)),
+                data=token,
+                op0=LESS,
+                operand0=length_f32,
+            )
+    return stage.done("alive")
+
+
+def _only() -> Function:
+    doc = "The values where the predicate holds and 0 elsewhere."
+    stage = Stage("only_alive", ("values", "predicate"), doc)
+    block, values, predicate = stage.block, _any("values"), _any("predicate")
+    kept = block.tile("kept", values.shape, like(values))
+    block.do("memset", dst=kept, value=Literal(0.0), engine=GPSIMD)
+    block.do("tensor_copy_predicated", dst=kept, src=values, predicate=predicate)
+    return stage.done("kept")
+
+
+def _any(name: str) -> View:
+    """A parameter of any size."""
+    shape = (Extent(name, 0), Extent(name, 1))
+    return View(Tile(name, shape, F32, Space.SBUF), shape)
+
+
+def _turn() -> Function:
+    stage = Stage(
+        "turn_rows",
+        ("kq_T", "first", "rows", "slots", "keys"),
+        "Rows that were selected on chip, transposed on TensorE: slot s at column\n"
+        "`first` + s * 2 * CHUNK.",
+    )
+    block, rows = stage.block, _any("rows")
+    kq_T = stage.given("kq_T", tile_of("group", "kq_T"))
+    turned = block.tile("turned", (KEYS, SLOTS * CHUNK), like(rows), Space.PSUM)
+    with block.loop("slot", 0, SLOTS) as (body, slot):
+        body.do(
+            "nc_transpose",
+            dst=part(turned, None, (slot * CHUNK, CHUNK)),
+            data=part(rows, None, (slot * KEYS, KEYS)),
+            engine=TENSOR,
+        )
+    steps = ((SLOTS * PAIR, KEYS), (PAIR, SLOTS), (ONE, CHUNK))
+    dst = Pattern(kq_T.tile, steps, Name("first"))
+    block.do("tensor_copy", dst=dst, src=turned, engine=VECTOR)
+    return stage.done()

@@ -1,0 +1,181 @@
+"""Gates of many chunks at once: decay factors and beta, one column per chunk of every lane.
+
+A gate comes in with one chunk per partition, tokens along the free axis, and is turned on TensorE.
+Sums of log decays are matmuls with 0/1 operands, so none is a difference of two prefixes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from backends.nki.program.build import Block, compare, part
+from backends.nki.program.nodes import F32, Function, Pattern, Space, View
+from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, Number, smallest
+from backends.nki.program.structures import EMPTY, Length, Record, tupled
+from backends.nki.schedules.chunked.operators import EXP, MULTIPLY
+from backends.nki.schedules.chunked.records import CHUNK, COLUMNS, LANES, STEPS, tile_of
+from backends.nki.schedules.chunked.schedule import Schedule
+from backends.nki.schedules.chunked.stage import Stage
+from backends.nki.select.layouts import GPSIMD, TENSOR, VECTOR
+from gdsl.ir.kernel import Input
+
+CHUNKS, FIRST, TEAM = Name("chunks"), Name("first_chunk"), Name("team")
+_QUARTER = CHUNK // 4
+
+
+def functions(schedule: Schedule) -> Iterator[Function]:
+    """Yield `make_gates`."""
+    yield _make_gates(schedule)
+
+
+def per_slot(view: View, first: Number, width: Number) -> Pattern:
+    """Return one column per slot of a group, repeated `width` times (stride 0).
+
+    `chunks` of the gates and `lanes`, `steps`, `column` of the group are in scope.
+    """
+    steps = ((view.shape[1], CHUNK), (CHUNKS, LANES), (ONE, STEPS), (ZERO, width))
+    return Pattern(view.tile, steps, first + Name("column"))
+
+
+def of_slot(block: Block, view: View, first: Number, slot: Number) -> View:
+    """Return the column of one slot; the same names are in scope."""
+    place = first + Name("column") + slot // STEPS * CHUNKS + slot % STEPS
+    return part(view, None, (block.let("column_of_slot", place), 1))
+
+
+def _make_gates(schedule: Schedule) -> Function:
+    scan = schedule.scan
+    doc = (
+        "beta of `chunks` chunks as columns; column lane * chunks + chunk. Decays are per channel."
+        if scan.channels
+        else "Decay factors and beta of `chunks` chunks as columns; column lane * chunks + chunk."
+    )
+    stage = Stage(
+        "make_gates",
+        ("constants", "tensors", "sizes", "team", "first_chunk", "chunks"),
+        doc,
+        (scan.beta if scan.channels else scan.log).span,
+    )
+    block = stage.block
+    block.let_named("columns", Length(TEAM) * CHUNKS)
+    loaded = (scan.beta,) if scan.channels else (scan.log, scan.beta)
+    turned = _turned(schedule, stage, loaded)
+    name = "betas" if scan.channels else "log_and_beta"
+    columns = block.tile(name, turned.shape, F32)
+    block.do("tensor_copy", dst=columns, src=turned, engine=VECTOR)
+    if scan.valid:
+        _select_alive(block, columns, len(loaded))
+    tiles = [name]
+    if not scan.channels:
+        _decays(stage, columns)
+        tiles += ["decays", "left"]
+    tiles += ["alive"] if scan.valid else []
+    numbers = ("columns", "chunks", "first_chunk")
+    record = Record(tuple((field, Name(field)) for field in (*numbers, *tiles)))
+    block.let_named("gates", record)
+    return stage.done("gates")
+
+
+def _turned(schedule: Schedule, stage: Stage, loaded: tuple[Input, ...]) -> View:
+    """Bring gates in, one chunk per partition, and put tokens on partitions instead."""
+    block, count = stage.block, len(loaded)
+    tensors = schedule.tensors(stage, *dict.fromkeys(item.name for item in loaded))
+    (total,) = stage.numbers("sizes", "total")
+    steps = [schedule.strides(stage, item.dims, schedule.scan.axis)[0] for item in loaded]
+    rows = block.tile("rows", (COLUMNS, count * CHUNK), F32)
+    tokens = block.let_named("tokens", smallest(CHUNKS * CHUNK, total - FIRST * CHUNK))
+    with block.when(compare(">", tokens % CHUNK, 0)) as tail:
+        tail.do("memset", dst=rows, value=Literal(0.0))
+    for i, (item, tensor, step) in enumerate(zip(loaded, tensors, steps, strict=True)):
+        offsets = block.let_named(f"{item.name}_offsets", EMPTY)
+        with block.each(("lane",), TEAM) as body:
+            body.append(f"{item.name}_offsets", schedule.where.offset(item.name, FIRST * CHUNK))
+        half = part(rows, None, (i * CHUNK, CHUNK))
+        block.call("load_gate", half, View(tensor, tensor.shape), offsets, step, CHUNKS, tokens)
+    turned = block.tile("turned", (CHUNK, count * COLUMNS), F32, Space.PSUM)
+    for i in range(count):
+        block.do(
+            "nc_transpose",
+            dst=part(turned, None, (i * COLUMNS, COLUMNS)),
+            data=part(rows, None, (i * CHUNK, CHUNK)),
+            engine=TENSOR,
+        )
+    return turned
+
+
+def _select_alive(block: Block, columns: View, count: int) -> None:
+    """Make tokens without life identity steps: log decay 0, beta 0."""
+    given = (Name("tensors"), Name("sizes"), TEAM, FIRST, CHUNKS)
+    block.call("find_alive", *given, result="alive")
+    with block.when(compare("!=", Name("alive"), NONE)) as some:
+        alive = tile_of("gates", "alive")
+        repeated = ((COLUMNS, CHUNK), (ZERO, Literal(count)), (ONE, COLUMNS))
+        predicate = alive if count == 1 else Pattern(alive.tile, repeated, ZERO)
+        some.call("only_alive", columns, predicate, result=columns.tile.name)
+
+
+def _decays(stage: Stage, log_and_beta: View) -> None:
+    """exp(G), exp(G_last - G) and exp(G_last) side by side; beta exp(G_last - G)."""
+    block, columns = stage.block, COLUMNS
+    upto, after, ones = stage.tiles("constants", "upto", "after", "ones")
+    sums = block.tile("sums", (CHUNK, 2 * columns), F32, Space.PSUM)
+    g = part(log_and_beta, None, (ZERO, columns))
+    for i, operand in enumerate((upto, after)):
+        block.do(
+            "nc_matmul",
+            dst=part(sums, None, (i * columns, columns)),
+            stationary=operand,
+            moving=g,
+            is_stationary_onezero=True,
+            accumulate=False,
+        )
+    decays = block.tile("decays", (CHUNK, 3 * columns), F32)
+    block.do("activation", dst=part(decays, None, (ZERO, 2 * columns)), op=EXP, data=sums)
+    block.comment(
+        "exp(G_last) carries the state on, so its exponent is summed in quarters: a smaller sum\n"
+        "is rounded less."
+    )
+    quarters = block.tile("quarters", (CHUNK, 4 * columns), F32, Space.PSUM)
+    for quarter in range(4):
+        rows = (quarter * _QUARTER, _QUARTER)
+        block.do(
+            "nc_matmul",
+            dst=part(quarters, None, (quarter * columns, columns)),
+            stationary=part(ones, rows, None),
+            moving=part(log_and_beta, rows, (ZERO, columns)),
+            is_stationary_onezero=True,
+            tile_position=tupled(rows[0], 0),
+            tile_size=tupled(_QUARTER, CHUNK),
+            accumulate=False,
+        )
+    factors = block.tile("factors", (CHUNK, 4 * columns), F32)
+    halves = block.tile("halves", (CHUNK, 2 * columns), F32)
+    block.do("activation", dst=factors, op=EXP, data=quarters)
+    _multiply_halves(block, halves, factors, columns)
+    last = part(decays, None, (2 * columns, columns))
+    _multiply(
+        block, last, part(halves, None, (ZERO, columns)), part(halves, None, (columns, columns))
+    )
+    left = block.tile("left", (CHUNK, columns), F32)
+    block.do(
+        "tensor_tensor",
+        dst=left,
+        data1=part(decays, None, (columns, columns)),
+        data2=part(log_and_beta, None, (columns, columns)),
+        op=MULTIPLY,
+        engine=VECTOR,
+    )
+
+
+def _multiply_halves(block: Block, dst: View, factors: View, columns: Number) -> None:
+    _multiply(
+        block,
+        dst,
+        part(factors, None, (ZERO, 2 * columns)),
+        part(factors, None, (2 * columns, 2 * columns)),
+    )
+
+
+def _multiply(block: Block, dst: View, left: View, right: View) -> None:
+    """dst = left * right, on the engine that waits for nothing here."""
+    block.do("tensor_tensor", dst=dst, data1=left, data2=right, op=MULTIPLY, engine=GPSIMD)

@@ -1,0 +1,147 @@
+"""Transfers between HBM and tiles in which each lane or chunk has a slot of its own.
+
+`offsets` is a list of where the slots begin in the tensor; evenly spaced ones travel together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from backends.nki.program.build import Block, compare, part
+from backends.nki.program.nodes import F32, Function, Pattern, Space, Tile, View
+from backends.nki.program.numbers import NONE, ONE, ZERO, Choice, Extent, Name, Number, binary
+from backends.nki.program.structures import Call, Item, Length
+from backends.nki.schedules.chunked.records import CHUNK, PAIR
+from backends.nki.schedules.chunked.schedule import Schedule
+from backends.nki.schedules.chunked.stage import Stage
+
+TENSOR = Tile("tensor", (), F32, Space.ARGUMENT)
+OFFSETS, DISTANCE = Name("offsets"), Name("distance")
+STEP, INNER, TOKENS, WIDTH = Name("step"), Name("inner"), Name("tokens"), Name("width")
+"""Elements between tokens, between the elements of a row; tokens of a slot; elements of a row."""
+
+Transfer = Callable[[Block, View | Pattern, Pattern], None]
+
+
+def functions(schedule: Schedule) -> Iterator[Function]:
+    """Yield the transfers; one of rows as they are, or turned, there and back; one of gates."""
+    del schedule
+    yield _spacing()
+    yield _rows(
+        "load_rows",
+        "dst",
+        "Rows of `width` elements, token by token, one slot per offset; one transfer where they\n"
+        "are evenly spaced.",
+        lambda block, tile, rows: block.do("dma_copy", dst=tile, src=rows),
+    )
+    yield _turned()
+    yield _rows(
+        "store_rows",
+        "src",
+        "The way back of `load_rows`.",
+        lambda block, tile, rows: block.do("dma_copy", dst=rows, src=tile),
+    )
+    yield _gate()
+
+
+def offset(position: Number) -> Number:
+    """Return where a slot begins."""
+    return Item(OFFSETS, position)
+
+
+def _whole(name: str) -> View:
+    """A parameter of any size."""
+    shape = (Extent(name, 0), Extent(name, 1))
+    return View(Tile(name, shape, F32, Space.SBUF), shape)
+
+
+def _spacing() -> Function:
+    doc = "The distance between neighbouring offsets, None when it is not the same for all."
+    stage = Stage("spacing", ("offsets",), doc)
+    block, count = stage.block, Length(OFFSETS)
+    first = Choice(compare(">", count, 1), offset(ONE) - offset(ZERO), ZERO)
+    block.let_named("distance", first)
+    with block.loop("position", 1, count) as (body, position):
+        here = offset(position) - offset(position - 1)
+        with body.when(compare("!=", here, DISTANCE)) as uneven:
+            uneven.let_named("distance", NONE)
+    return stage.done("distance")
+
+
+@contextmanager
+def _together(block: Block) -> Iterator[tuple[Block, Block, Number]]:
+    """One block for evenly spaced offsets, and one for each slot of others."""
+    slots = block.let_named("slots", Length(OFFSETS))
+    block.let_named("distance", Call("spacing", (OFFSETS,)))
+    together, apart = block.inner(), block.inner()
+    with apart.loop("slot", 0, slots) as (each, slot):
+        yield together, each, slot
+    block.decide(compare("!=", DISTANCE, NONE), together, apart)
+
+
+def _rows(name: str, tile: str, doc: str, transfer: Transfer) -> Function:
+    parameters = (tile, "tensor") if tile == "dst" else ("tensor", tile)
+    stage = Stage(name, (*parameters, "offsets", "step", "inner", "tokens", "width"), doc)
+    chip = _whole(tile)
+    row = (INNER, WIDTH)
+    with _together(stage.block) as (together, each, slot):
+        steps = ((STEP, TOKENS), (DISTANCE, Name("slots")), row)
+        every = part(chip, (ZERO, TOKENS), (ZERO, Name("slots") * WIDTH))
+        transfer(together, every, Pattern(TENSOR, steps, offset(ZERO)))
+        one = part(chip, (ZERO, TOKENS), (slot * WIDTH, WIDTH))
+        transfer(each, one, Pattern(TENSOR, ((STEP, TOKENS), row), offset(slot)))
+    return stage.done()
+
+
+def _turned() -> Function:
+    stage = Stage(
+        "load_turned",
+        ("dst", "first", "tensor", "offsets", "step", "inner", "tokens", "width"),
+        "The same rows transposed, tokens along the free axis: slot s at column\n"
+        "`first` + s * 2 * CHUNK.",
+    )
+    dst, first, row = _whole("dst"), Name("first"), (INNER, WIDTH)
+    columns = stage.block.let_named("columns", Extent("dst", 1))
+    with _together(stage.block) as (together, each, slot):
+        slots = Name("slots")
+        together.do(
+            "dma_transpose",
+            dst=Pattern(dst.tile, ((columns, WIDTH), (PAIR, slots), (ONE, TOKENS)), first),
+            src=Pattern(TENSOR, ((STEP, TOKENS), (DISTANCE, slots), row), offset(ZERO)),
+        )
+        column = each.let_named("column", first + slot * PAIR)
+        each.do(
+            "dma_transpose",
+            dst=part(dst, None, (column, TOKENS)),
+            src=Pattern(TENSOR, ((STEP, TOKENS), row), offset(slot)),
+        )
+    return stage.done()
+
+
+def _gate() -> Function:
+    stage = Stage(
+        "load_gate",
+        ("dst", "tensor", "offsets", "step", "chunks", "tokens"),
+        "One value per token: row lane * chunks + chunk holds the tokens of a chunk.",
+    )
+    block, dst, chunks, rest = stage.block, _whole("dst"), Name("chunks"), Name("rest")
+    whole = block.let_named("whole", TOKENS // CHUNK)
+    block.let_named("distance", Call("spacing", (OFFSETS,)))
+    lanes, chunk, token = Length(OFFSETS), CHUNK * STEP, (STEP, CHUNK)
+    together, apart = block.inner(), block.inner()
+    steps = ((DISTANCE, lanes), (chunk, chunks), token)
+    together.do("dma_copy", dst=dst, src=Pattern(TENSOR, steps, offset(ZERO)))
+    with apart.loop("lane", 0, lanes) as (each, lane):
+        row = each.let_named("row", lane * chunks)
+        with each.when(compare(">", whole, 0)) as full:
+            rows = Pattern(TENSOR, ((chunk, whole), token), offset(lane))
+            full.do("dma_copy", dst=part(dst, (row, whole), None), src=rows)
+        with each.when(compare(">", TOKENS, whole * CHUNK)) as tail:
+            tail.let_named("rest", TOKENS - whole * CHUNK)
+            rows = Pattern(TENSOR, ((ONE, ONE), (STEP, rest)), offset(lane) + whole * chunk)
+            last = part(dst, (row + whole, ONE), (ZERO, rest))
+            tail.do("dma_copy", dst=last, src=rows)
+    both = compare("==", whole, chunks)
+    block.decide(binary("and", both, compare("!=", DISTANCE, NONE)), together, apart)
+    return stage.done()
