@@ -2,8 +2,8 @@
 
 Per channel, exp(R_i - G_j) sits inside the sum over channels, so a matmul needs it as a product of
 a row and a column factor around a reference. Between the halves of a block both exponents are
-<= 0 whatever the gate is. Inside a diagonal block with one reference they have both signs, so its
-length follows from the gate's lower bound.
+<= 0 whatever the gate is. Inside a sub-block with one reference they have both signs, so its length
+follows from the gate's lower bound.
 """
 
 from __future__ import annotations
@@ -23,6 +23,10 @@ from gdsl.ir.expr import Expr
 # has half of the block.
 REACH: dict[Dtype, float] = {Dtype.F32: 80.0, Dtype.BF16: 80.0, Dtype.F16: 20.0}
 LONGEST = 16
+# Sub-blocks of fewer tokens cost more references than levels down to single tokens do.
+SHORTEST = 8
+# Tokens whose pairs meet around the references of rows: sub-blocks side by side.
+TILE = 32
 
 
 def choose_segments(
@@ -34,12 +38,17 @@ def choose_segments(
     chunk = int(settings["chunk"].value)
     asked = settings["subblock"]
     limit = longest_subblock(bound, operands)
-    subblock = min(int(asked.value) or min(limit, LONGEST), chunk)
+    subblock = min(int(asked.value) or _longest_useful(limit), chunk)
     if subblock > limit:
         return _unsafe(subblock, limit, bound, operands, asked)
     reach = 0.0 if subblock == 1 else subblock / 2 * -bound
-    levels = tuple(subblock << i for i in range(int(math.log2(chunk // subblock))))
-    return AnchoredSegments(log, subblock, levels, reach)
+    tile = 1 if subblock == 1 else min(max(subblock, TILE), chunk)
+    levels = tuple(tile << i for i in range(int(math.log2(chunk // tile))))
+    return AnchoredSegments(log, subblock, tile, levels, reach)
+
+
+def _longest_useful(limit: int) -> int:
+    return 1 if limit < SHORTEST else min(limit, LONGEST)
 
 
 def longest_subblock(bound: float, operands: Dtype) -> int:

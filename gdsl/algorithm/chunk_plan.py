@@ -55,20 +55,48 @@ class ScalarSegments(Node):
 
 
 @frozen
-class AnchoredSegments(Node):
-    """A per-channel decay: the pairs of a chunk as a binary tree of blocks.
+class Reference:
+    """Pairs of tokens whose factors share one reference, the same in every block of `block` tokens.
 
-    Level w pairs the rows of the second half of each block of 2 w with the columns of its first
-    half; the reference is the boundary between the halves, so that both factors
-    exp(R_i - G_ref) and exp(G_ref - G_j) have exponents <= 0. Diagonal blocks of `subblock` tokens
-    share one reference in their middle: both exponents stay within `subblock` / 2 tokens of decay,
-    at most `reach` in size. `subblock` 1 has no diagonal factor at all and serves every gate.
+    Positions are within a block. The reference lies before token `at`; rows are the tokens from
+    `first` to before `last`, columns those before `columns`. With G_ref the sum up to the
+    reference, exp(R_i - G_j) = exp(R_i - G_ref) exp(G_ref - G_j).
+    """
+
+    block: int
+    at: int
+    first: int
+    last: int
+    columns: int
+
+
+@frozen
+class AnchoredSegments(Node):
+    """A per-channel decay: every pair of tokens of a chunk meets around a reference.
+
+    Tiles of `tile` tokens consist of sub-blocks of `subblock`; the rows of a sub-block share the
+    reference in its middle with all columns of the tile up to its end. Within the sub-block both
+    exponents stay within `subblock` / 2 tokens of decay, at most `reach` in size; before it the
+    column's is <= 0. Between tiles, level w pairs the rows of the second half of each block of 2 w
+    with the columns of its first half around their boundary: both exponents are <= 0. `subblock` 1
+    has no tiles, only levels and an undecayed diagonal, and serves every gate.
     """
 
     log: Expr
     subblock: int
+    tile: int
     levels: tuple[int, ...]
     reach: float
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """The references that cover all pairs j < i, and j = i unless `subblock` is 1."""
+        step = self.subblock
+        inside = tuple(
+            Reference(self.tile, first + step // 2, first, first + step, first + step)
+            for first in range(0, self.tile if step > 1 else 0, step)
+        )
+        return inside + tuple(Reference(2 * w, w, w, 2 * w, w) for w in self.levels)
 
 
 Segments = ScalarSegments | AnchoredSegments
@@ -98,13 +126,19 @@ class Inverse(Node):
 
 @frozen
 class DeltaSolve(Node):
-    """The erase vector is `ratio` times the write key: one triangular system for the writes w."""
+    """The erase vector is `ratio` times the write key: one triangular system for the writes w.
+
+    `folded`: W = (I + A)^-1 ratio (read exp(R)) is made first, so that a chunk waits for one
+    product with the carried state; else the state is read first and what is left of the value is
+    solved for.
+    """
 
     A: Score
     read: Expr
     rows: Rows
     ratio: Expr | None
     inverse: Inverse
+    folded: bool = True
     alternatives: tuple[Inverse, ...] = ()
     """The other inverses, for a kernel that takes `inverse` as a trace-time argument."""
 

@@ -82,7 +82,7 @@ def plan_chunks(
         key_axis=form.key_axis,
         value_axis=form.value_axis,
         segments=segments,
-        solve=_solve(form, erased, inverse[0], alternatives) if inverse else None,
+        solve=_solve(form, erased, inverse[0], alternatives, segments) if inverse else None,
         key=form.write.key if form.write else None,
         value=form.write.value if form.write else None,
         emits=tuple(_emit(emit, form, erased) for emit in form.emits),
@@ -104,7 +104,11 @@ def _product(form: Delta, erased: Parallel | None, domain: Domain, ratio: float)
 
 
 def _solve(
-    form: Delta, erased: Parallel | None, inverse: Inverse, alternatives: tuple[Inverse, ...]
+    form: Delta,
+    erased: Parallel | None,
+    inverse: Inverse,
+    alternatives: tuple[Inverse, ...],
+    segments: Segments | None,
 ) -> Solve | None:
     if form.read is None or form.erase is None:
         return None
@@ -113,7 +117,10 @@ def _solve(
     others = tuple(other for other in alternatives if other.name != inverse.name)
     if erased and form.write:
         A = Score("A", read, form.write.key, rows, diagonal=False, scale=erased.ratio)
-        return DeltaSolve(A, read, rows, erased.ratio, inverse, others, span=form.read.span)
+        # A factor per channel and token serves the read of the state and the query alike; W would
+        # need it a second time, with tokens on the other side.
+        folded = not isinstance(segments, AnchoredSegments)
+        return DeltaSolve(A, read, rows, erased.ratio, inverse, folded, others, span=form.read.span)
     A = Score("A", read, form.erase, rows, diagonal=False)
     AK = Score("AK", read, form.write.key, rows, diagonal=False) if form.write else None
     return DualSolve(A, AK, read, rows, form.erase, inverse, others, span=form.read.span)

@@ -11,7 +11,14 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from gdsl.algorithm.chunk_plan import ChunkPlan, DeltaSolve, DualSolve, Rows, Score
+from gdsl.algorithm.chunk_plan import (
+    AnchoredSegments,
+    ChunkPlan,
+    DeltaSolve,
+    DualSolve,
+    Rows,
+    Score,
+)
 from gdsl.algorithm.precision import Precision
 from gdsl.algorithm.scores import score
 from gdsl.algorithm.segments import from_start, to_end
@@ -67,6 +74,10 @@ class _Chunk:
                 X = invert(self.rounded_score(A), solve.inverse, self.precision.operand)
                 carried = self.decayed(read, rows)
                 scaled = carried if ratio is None else carried * self.scale(ratio)
+                if not solve.folded:
+                    rest = -(self.operand(scaled) @ self.operand(self.state))
+                    rest = rest if value is None else rest + value
+                    return self.operand(X @ self.operand(rest)), None
                 W = self.operand(X @ self.operand(scaled))
                 w = -(W @ self.operand(self.state))
                 return self.operand(w if value is None else w + X @ value), None
@@ -128,13 +139,18 @@ class _Chunk:
         """vector exp(R), decayed since the start of the chunk."""
         values = self.given.vectors[vector]
         g = self._g(values)
-        return values if g is None else values * np.exp(from_start(g, rows))
+        return values if g is None else values * self.factor(from_start(g, rows))
 
     def to_end(self, vector: Expr) -> Array:
         """vector exp(G_last - G), rounded: what is left of it at the end of the chunk."""
         values = self.given.vectors[vector]
         g = self._g(values)
-        return self.operand(values if g is None else values * np.exp(to_end(g)))
+        return self.operand(values if g is None else values * self.factor(to_end(g)))
+
+    def factor(self, exponents: Array) -> Array:
+        """exp of sums of log decays; per channel it is stored as an operand."""
+        per_channel = isinstance(self.plan.segments, AnchoredSegments)
+        return self.operand(np.exp(exponents)) if per_channel else np.exp(exponents)
 
     def _g(self, like: Array) -> Array | None:
         g = self.given.g

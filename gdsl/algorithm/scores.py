@@ -7,10 +7,15 @@ from typing import Any, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from gdsl.algorithm.chunk_plan import AnchoredSegments, Rows, ScalarSegments, Segments
+from gdsl.algorithm.chunk_plan import (
+    AnchoredSegments,
+    Reference,
+    Rows,
+    ScalarSegments,
+    Segments,
+)
 from gdsl.algorithm.precision import Precision
-from gdsl.algorithm.segments import around_middle, between_halves, pairs
-from gdsl.algorithm.triangular import below_diagonal_blocks
+from gdsl.algorithm.segments import around, pairs
 
 Array = NDArray[Any]
 
@@ -52,32 +57,36 @@ def _anchored(
     visible: NDArray[np.bool_],
     precision: Precision,
 ) -> Array:
-    size, leaf = row.shape[-2], segments.subblock
-    block = np.arange(size) // leaf
-    inside = visible & (block[:, None] == block[None, :])
-    if leaf == 1:
-        total = _masked(_product(row, column, precision), inside)
-    else:
-        exponents = around_middle(g, leaf, rows)
-        total = _masked(_product(row, column, precision, *exponents), inside)
-    for width in segments.levels:
-        exponents = between_halves(g, width, rows)
-        level = _product(row, column, precision, *exponents)
-        total = total + _masked(level, below_diagonal_blocks(size, width))
-    return total
+    total = np.zeros((), row.dtype)
+    if segments.subblock == 1:
+        diagonal = visible & np.eye(row.shape[-2], dtype=bool)
+        total = _masked(_product(row, column, precision), diagonal)
+    for reference in segments.references:
+        is_row, is_column = _windows(reference, row.shape[-2])
+        of_row, of_column = around(g, reference.block, reference.at, rows)
+        product = _product(
+            row * _factor(of_row, is_row, precision),
+            column * _factor(of_column, is_column, precision),
+            precision,
+        )
+        block = np.arange(row.shape[-2]) // reference.block
+        meet = (block[:, None] == block[None, :]) & is_row[:, None] & is_column[None, :]
+        total = total + _masked(product, visible & meet)
+    return np.asarray(total)
 
 
-def _product(
-    row: Array,
-    column: Array,
-    precision: Precision,
-    row_exponent: Array | None = None,
-    column_exponent: Array | None = None,
-) -> Array:
-    if row_exponent is not None:
-        row = row * np.exp(row_exponent)
-    if column_exponent is not None:
-        column = column * np.exp(column_exponent)
+def _windows(reference: Reference, size: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which of `size` tokens are rows of a reference, and which are columns."""
+    place = np.arange(size) % reference.block
+    return (reference.first <= place) & (place < reference.last), place < reference.columns
+
+
+def _factor(exponent: Array, where: NDArray[np.bool_], precision: Precision) -> Array:
+    """exp of the exponents of some tokens, an operand itself; 0 for the others."""
+    return precision.operand(np.exp(np.where(where[:, None], exponent, -np.inf)))
+
+
+def _product(row: Array, column: Array, precision: Precision) -> Array:
     left, right = precision.operand(row), precision.operand(column)
     return np.asarray(left @ np.swapaxes(right, -1, -2))
 

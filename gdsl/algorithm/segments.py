@@ -43,24 +43,13 @@ def pairs(g: Array, rows: Rows) -> Array:
     return np.where(visible, sums, -np.inf)
 
 
-def between_halves(g: Array, width: int, rows: Rows) -> tuple[Array, Array]:
-    """Return (R_i - G_ref, G_ref - G_j) in blocks of 2 width, the reference between the halves.
+def around(g: Array, block: int, at: int, rows: Rows) -> tuple[Array, Array]:
+    """Return (R_i - G_ref, G_ref - G_j) in blocks of `block`, the reference before token `at`.
 
-    g is [..., C, K]. The first is right for rows of the second half, the second for columns of the
-    first; both are <= 0 there.
+    g is [..., C, K]. Each is the sum of the g between the token and the reference: rows at and
+    after it and columns before it have one <= 0, the others have one >= 0.
     """
-    halves = _blocks(g, width)
-    row = np.cumsum(halves, axis=-2)
-    row = row if rows is Rows.INCLUSIVE else _shifted(row)
-    return row.reshape(g.shape), _after(halves).reshape(g.shape)
-
-
-def around_middle(g: Array, width: int, rows: Rows) -> tuple[Array, Array]:
-    """Return (R_i - G_mid, G_mid - G_j) in blocks of width, the reference in their middle.
-
-    Each is the sum of the g between the token and the middle, positive on one side of it.
-    """
-    first, second = np.split(_blocks(g, width), 2, axis=-2)
+    first, second = np.split(_blocks(g, block), [at], axis=-2)
     back, forth = _after(first), np.cumsum(second, axis=-2)
     column = np.concatenate((back, -forth), axis=-2)
     if rows is Rows.INCLUSIVE:

@@ -63,7 +63,10 @@ def _segments(segments: Segments | None) -> Iterator[str]:
         case AnchoredSegments(log=log):
             yield f"  g = {expression_text(log)}, one per channel"
             if segments.subblock > 1:
-                yield f"    diagonal blocks of {segments.subblock} around their middle"
+                yield (
+                    f"    in tiles of {segments.tile}, reference in the middle of "
+                    f"{segments.subblock} rows"
+                )
             widths = ", ".join(str(width) for width in segments.levels)
             yield f"    reference between the halves of blocks, half widths {widths}"
         case _:

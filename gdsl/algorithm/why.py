@@ -55,10 +55,11 @@ def _decay(domain: Domain, segments: Segments | None) -> list[str]:
                 "per channel, references between halves of blocks down to single tokens, so that "
                 "no exponent is positive"
             )
-        case AnchoredSegments(subblock=subblock, reach=reach):
+        case AnchoredSegments(subblock=subblock, tile=tile, reach=reach):
             how = (
-                f"per channel, diagonal blocks of {subblock} tokens around one reference "
-                f"(exponents within {reach:g}), larger blocks split between their halves"
+                f"per channel, a reference in the middle of every {subblock} rows (exponents "
+                f"within {reach:g}) for all pairs of {tile} tokens, larger blocks split between "
+                "their halves"
             )
     bound = "no lower bound" if domain.log_range.lo == -math.inf else "bounded"
     declared = show(evolve(domain.log_range, may_be_nan=False))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gdsl.algorithm.chunk_plan import Rows
-from gdsl.algorithm.segments import around_middle, between_halves, from_start, pairs, to_end
-from gdsl.algorithm.triangular import below_diagonal_blocks
+from gdsl.algorithm.chunk_plan import AnchoredSegments, Rows
+from gdsl.algorithm.segments import around, from_start, pairs, to_end
+from gdsl.ir.expr import Const
+from gdsl.ir.types import Type
 
 C = 16
+LOG = Const(0.0, Type())
 ROWS = (Rows.INCLUSIVE, Rows.EXCLUSIVE)
 
 
@@ -36,26 +38,28 @@ def test_pairs(g: np.ndarray, rows: Rows) -> None:
 
 
 @pytest.mark.parametrize("rows", ROWS)
-@pytest.mark.parametrize("width", [1, 2, 4, 8])
-def test_between_halves(g: np.ndarray, rows: Rows, width: int) -> None:
-    row, column = between_halves(g, width, rows)
-    assert row.max() <= 0
-    assert column.max() <= 0
-    where = below_diagonal_blocks(C, width)
-    np.testing.assert_allclose((row[:, None] + column[None])[where], exact(g, rows)[where])
-
-
-@pytest.mark.parametrize("rows", ROWS)
-@pytest.mark.parametrize("width", [2, 4, 16])
-def test_around_middle(g: np.ndarray, rows: Rows, width: int) -> None:
-    row, column = around_middle(g, width, rows)
-    block = np.arange(C) // width
-    where = (block[:, None] == block[None]) & ~np.isnan(exact(g, rows)[..., 0])
-    np.testing.assert_allclose(
-        (row[:, None] + column[None])[where], exact(g, rows)[where], atol=1e-12
-    )
-    reach = width / 2 * -g.min()
-    assert max(abs(row).max(), abs(column).max()) <= reach + 1e-12
+@pytest.mark.parametrize(("subblock", "tile"), [(1, 1), (2, 4), (4, 4), (4, 8), (8, 16)])
+def test_references_cover_every_pair_once(
+    g: np.ndarray, rows: Rows, subblock: int, tile: int
+) -> None:
+    levels = tuple(w for w in (1, 2, 4, 8) if w >= tile)
+    segments = AnchoredSegments(LOG, subblock, tile, levels, subblock / 2 * -g.min())
+    wanted = exact(g, rows)
+    covered = np.zeros((C, C), int)
+    for reference in segments.references:
+        row, column = around(g, reference.block, reference.at, rows)
+        place, block = np.arange(C) % reference.block, np.arange(C) // reference.block
+        is_row = (reference.first <= place) & (place < reference.last)
+        is_column = place < reference.columns
+        where = (block[:, None] == block) & is_row[:, None] & is_column & ~np.isnan(wanted[..., 0])
+        np.testing.assert_allclose((row[:, None] + column[None])[where], wanted[where], atol=1e-12)
+        covered += where
+        largest = segments.reach if reference.columns > reference.first else 0.0
+        assert max(row[is_row].max(), column[is_column].max()) <= largest + 1e-12
+    below = np.tril(np.ones((C, C), int), -1)
+    assert (covered[below == 1] == 1).all()
+    on_diagonal = 1 if subblock > 1 and rows is Rows.INCLUSIVE else 0
+    assert (np.diag(covered) == on_diagonal).all()
 
 
 def test_ends(g: np.ndarray) -> None:
@@ -79,5 +83,5 @@ def test_weak_tokens_after_strong_ones_keep_their_decay() -> None:
 def test_no_decay_is_exactly_one(value: float) -> None:
     g = np.full((C, 2), value)
     assert (np.exp(pairs(g[:, 0], Rows.INCLUSIVE))[np.tril_indices(C)] == 1).all()
-    for factor in (*between_halves(g, 4, Rows.INCLUSIVE), *around_middle(g, 4, Rows.EXCLUSIVE)):
+    for factor in (*around(g, 8, 4, Rows.INCLUSIVE), *around(g, 4, 2, Rows.EXCLUSIVE)):
         assert (np.exp(factor) == 1).all()
