@@ -80,6 +80,10 @@ class InputSource:
         inner = self.strides.axes[self.strides.axes.index(self.wide) + 1 :]
         return any(axis in self.window.axes for axis in inner)
 
+    @property
+    def on_chip(self) -> None:
+        """It lies in HBM."""
+
     def load(self, block: Block, dst: View, layout: Layout) -> None:
         """Add the DMA that fills `dst`: [rows, wide] in ROWS, [K, rows] in KEYS."""
         if self.default is None:

@@ -29,6 +29,10 @@ class Source(Protocol):
     def element(self) -> Element:
         """The tensor's element type."""
 
+    @property
+    def on_chip(self) -> tuple[View, Layout] | None:
+        """Where the rows of the tile lie on chip already, if they do, and how."""
+
     def load(self, block: Block, dst: View, layout: Layout) -> None:
         """Bring the leaf's values for the rows of the tile into `dst`."""
 

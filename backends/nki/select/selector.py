@@ -201,6 +201,8 @@ class Selector:
     def _load(self, leaf: Leaf, layout: Layout) -> Access:
         source = self.sources[leaf]
         along_keys = leaf.wide == self.key_axis
+        if source.on_chip is not None:
+            return self._placed(leaf, *source.on_chip, layout)
         if along_keys and leaf.rows and source.key_major != (layout is Layout.KEYS):
             other = Layout.KEYS if source.key_major else Layout.ROWS
             return self._transposed(leaf, other)
@@ -212,6 +214,19 @@ class Selector:
         self.loaded[view.tile] = leaf
         self.hold(leaf, view, layout)
         return view
+
+    def _placed(self, leaf: Leaf, view: View, home: Layout, layout: Layout) -> Access:
+        """What another section left on chip, turned if need be."""
+        if home is layout:
+            self.hold(leaf, view, layout)
+            return view
+        if leaf.wide is None:
+            self.hold(leaf, view, home)
+            return self._broadcast(leaf)
+        turned = self.new(leaf, layout, F32)
+        self._turn(leaf, view, turned)
+        self.hold(leaf, turned, layout)
+        return turned
 
     def _load_once(self, leaf: Leaf, layout: Layout) -> Access:
         """What is the same for all rows is brought in once, onto all partitions."""
@@ -232,9 +247,12 @@ class Selector:
 
     def transpose(self, term: Term, home: Layout, dst: View) -> None:
         """Write a term that is kept in layout `home` into `dst` of the other one (TensorE)."""
-        block = self.blocks[term.stage]
         data = self.value(term, home, term.stage)
         assert isinstance(data, View)
+        self._turn(term, data, dst)
+
+    def _turn(self, term: Term, data: View, dst: View) -> None:
+        block = self.blocks[term.stage]
         turned = block.tile(
             f"{self.algebra.stem(term)}_turned_psum",
             (data.shape[1], data.shape[0]),

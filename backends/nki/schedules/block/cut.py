@@ -8,7 +8,7 @@ left mentions fields by fresh names, as if they were inputs. Nothing goes by the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 
 from attrs import define, evolve, field
@@ -32,7 +32,7 @@ from gdsl.canonical.substitute import bind_arguments, retyped, substitute
 from gdsl.ir.dims import Packed
 from gdsl.ir.dtypes import Dtype
 from gdsl.ir.expr import Apply, Cast, Expr, Reduce, Ref, Unpack
-from gdsl.ir.kernel import Input, Let, Output, Run, Statement
+from gdsl.ir.kernel import Input, Let, Output, Run, State, Statement
 from gdsl.ir.node import Symbol
 from gdsl.ir.traverse import children, symbols
 from gdsl.ir.types import Type
@@ -115,16 +115,17 @@ class _Cutter:
             for output in kernel.outputs
             if output.name not in windows
         )
-        left = [*body, *outputs]
-        mentioned = {name for item in left for e in _expressions(item) for name in symbols(e)}
+        needed, shown = _needed(body), _mentioned((*body, *outputs))
+        values = (evolve(v, late=v.symbol not in needed) for v in self.values.values())
         return Sections(
             kernel=kernel,
             entry=self.rows[0],
             projections=tuple(self.projections.values()),
             convolutions=tuple(self.convolutions.values()),
-            values=tuple(v for v in self.values.values() if v.symbol in mentioned),
+            values=tuple(v for v in values if v.symbol in shown),
             body=tuple(body),
             outputs=outputs,
+            mentioned=frozenset(shown | _addresses(body, kernel.states)),
         )
 
     # ---- expressions
@@ -368,8 +369,32 @@ def _split(
     ]
 
 
-def _expressions(item: Statement | Output) -> tuple[Expr, ...]:
-    return item.args if isinstance(item, Run) else (item.value,)
+def _mentioned(items: Iterable[Statement | Output]) -> set[Symbol]:
+    """Every name in statements and outputs."""
+    found: set[Symbol] = set()
+    for item in items:
+        for expr in item.args if isinstance(item, Run) else (item.value,):
+            found |= set(symbols(expr))
+    return found
+
+
+def _addresses(body: Sequence[Statement], states: Sequence[State]) -> set[Symbol]:
+    """The inputs that say where the state of a run lies, and where its sequences end."""
+    run = next(statement for statement in body if isinstance(statement, Run))
+    state = next(s for s in states if s.symbol == run.state)
+    slots, accepted = state.slots, state.accepted
+    found = [state.unless, run.valid_len, accepted.symbol if accepted else None]
+    found += [slots.read, slots.write] if slots else []
+    return {symbol for symbol in found if symbol is not None}
+
+
+def _needed(body: Sequence[Statement]) -> set[Symbol]:
+    """The names that the run needs, through definitions."""
+    found: set[Symbol] = set()
+    for statement in reversed(body):
+        if isinstance(statement, Run) or statement.target in found:
+            found |= _mentioned((statement,))
+    return found
 
 
 def _silu_of(expr: Expr) -> Ref | None:

@@ -99,6 +99,8 @@ class Value:
     name: str
     type: Type
     port: Port
+    late: bool = False
+    """Whether the delta rule does not need it: only outputs do."""
 
 
 @frozen
@@ -116,6 +118,8 @@ class Sections:
     """The definitions and the run that are left for the decode schedule."""
     outputs: tuple[Output, ...]
     """The outputs that are no windows, over what is left."""
+    mentioned: frozenset[Symbol]
+    """Every name that what is left mentions, the addresses of its state included."""
     ports: tuple[Port, ...] = field(init=False)
     """Every port that anything asks for, each once, in order of first use."""
 

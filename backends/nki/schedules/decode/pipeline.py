@@ -5,6 +5,8 @@ While group i is updated, group i + 1 is read and group i + 2 is on its way from
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from attrs import define
 
 from backends.nki.contract import Contract
@@ -27,11 +29,13 @@ from backends.nki.program.numbers import (
     Number,
     Query,
     binary,
-    product,
     smallest,
 )
 from backends.nki.program.outline import Pack, defined, outline, used
+from backends.nki.schedules.block.cut import cut
+from backends.nki.schedules.block.sections import Sections
 from backends.nki.schedules.decode.calls import GROUP, ROWS, Calls
+from backends.nki.schedules.decode.front import Front
 from backends.nki.schedules.decode.phases import PHASES, Phases
 from backends.nki.schedules.decode.step import only_run, row_axes, step_of
 from backends.nki.schedules.decode.tokens import write_tokens
@@ -58,9 +62,16 @@ OUTPUTS_AT, FINISH_AT = 1, 2
 """Heads after which the group's own outputs are formed, and the tile is finished."""
 
 
-def decode_program(plan: Plan, target: str) -> Program:
-    """Return the tile program of a plan in decode form. Raises CompileError where it has none."""
+def decode_program(
+    plan: Plan, target: str, before: Callable[[Sections], Front] = lambda _: Front()
+) -> Program:
+    """Return the tile program of a plan in decode form. Raises CompileError where it has none.
+
+    `before` says what computes the values of the sections in front of the delta rule.
+    """
     kernel = plan.kernel.kernel
+    sections = cut(plan)
+    front = before(sections)
     contract = Contract(kernel)
     parameters = contract.parameters()
     run, delta, state = only_run(plan)
@@ -73,14 +84,15 @@ def decode_program(plan: Plan, target: str) -> Program:
     _write_missing(main, contract)
     contract.write_outputs(main)
     axes = row_axes(state, delta)
-    first, last = _rows_of_this_core(main, axes)
-    window = RowWindow(axes, Name("row"), Name("rows"))
+    shares = front.begin(main, contract, axes)
+    window = RowWindow(axes, Name("row"), Name("rows"), shares=shares)
     if run.axis is not None:
         outer: dict[str, Number] = {axis: Name("entry") for axis in axes[:1]}
         outer[run.axis] = Name("token")
-        window = RowWindow(axes[1:], Name("row"), Name("rows"), outer)
+        window = RowWindow(axes[1:], Name("row"), Name("rows"), outer, shares)
+    first, last = _rows_of_this_core(main, window, axes)
     phases = Phases(
-        step=step_of(plan, contract, window),
+        step=step_of(plan, contract, window, sections, front.sources(window)),
         contract=contract,
         window=window,
         names=names,
@@ -92,17 +104,21 @@ def decode_program(plan: Plan, target: str) -> Program:
     )
     phases.write()
     functions, packs = _functions(phases, main)
+    front.write(phases.constants)
     main.banner("Constants")
     main.extend(phases.constants.block)
+    if front.ahead.statements:
+        with main.when(compare("<", first, last)) as some:
+            some.extend(front.ahead)
     if window.outer:
-        write_tokens(main, phases, functions, packs, (first, last))
+        write_tokens(main, phases, functions, packs, (first, last), front.entry)
     else:
         _Pipeline(phases, Calls(functions, packs), first, last).write(main)
     return Program(
         entry=kernel.name,
         parameters=parameters,
-        constants=CONSTANTS,
-        functions=(*window.helpers.values(), *functions.values()),
+        constants=(*CONSTANTS, *front.constants),
+        functions=(*window.helpers.values(), *front.functions, *functions.values()),
         body=tuple(main.statements),
         returns=contract.returns,
     )
@@ -124,10 +140,17 @@ def _write_missing(block: Block, contract: Contract) -> None:
             create.statements.append(Allocate(new))
 
 
-def _rows_of_this_core(block: Block, axes: tuple[str, ...]) -> tuple[Number, Number]:
-    """[first, last): contiguous shares, the remainder on the last core."""
+def _rows_of_this_core(
+    block: Block, window: RowWindow, axes: tuple[str, ...]
+) -> tuple[Number, Number]:
+    """[first, last): contiguous shares, the remainder on the last core.
+
+    Where cores share heads, all rows of this core's heads.
+    """
     block.banner("Rows of this core")
-    total = block.let("total", product(tuple(Name(axis) for axis in axes)))
+    total = block.let("total", window.size(axes))
+    if window.shares:
+        return ZERO, total
     cores = block.let_named("cores", Query("nl.num_programs(0)"))
     core = block.let_named("core", Query("nl.program_id(0)"))
     share = block.let("share", total // cores)

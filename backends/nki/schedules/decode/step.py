@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from attrs import frozen
 
 from backends.nki.contract import Contract
 from backends.nki.program.numbers import Literal, Name, Number
 from backends.nki.refusal import refuse
-from backends.nki.select.addressing import axes_of, strides
+from backends.nki.schedules.block.sections import Given, Sections, Value
+from backends.nki.select.addressing import axes_of, field_strides, strides
 from backends.nki.select.algebra import Algebra
 from backends.nki.select.delta import DeltaTerms, delta_terms
 from backends.nki.select.inputs import InputSource, RowWindow
+from backends.nki.select.layouts import Source
 from backends.nki.select.terms import Leaf, Stage, Term, children
 from backends.nki.select.translate import Translator
 from gdsl.algorithm.plan import Plan
@@ -32,7 +36,7 @@ class Step:
     window_axes: tuple[str, ...]
     """The axes that rows enumerate."""
     algebra: Algebra
-    sources: dict[Leaf, InputSource]
+    sources: dict[Leaf, Source]
     terms: DeltaTerms
     results: tuple[tuple[Leaf, Term], ...]
     """Each output of the rule: the leaf that later terms use, and its value."""
@@ -85,17 +89,9 @@ def _deepen(term: Term, depth: int, depths: dict[Term, int]) -> None:
 
 
 def only_run(plan: Plan) -> tuple[Run, Delta, State]:
-    """Return the run of a kernel that has one delta rule. Raises CompileError."""
-    kernel = plan.kernel.kernel
-    runs = plan.kernel.runs
-    if len(runs) != 1 or not isinstance(delta := runs[0][1], Delta):
-        raise refuse(
-            f"the decode schedule emits one delta rule per kernel; `{kernel.name}` has "
-            f"{len(runs)} runs",
-            kernel.span,
-        )
-    run = runs[0][0]
-    return run, delta, next(s for s in kernel.states if s.symbol == run.state)
+    """Return the delta rule of a kernel that has one."""
+    run, delta = next((r, d) for r, d in plan.kernel.runs if isinstance(d, Delta))
+    return run, delta, next(s for s in plan.kernel.kernel.states if s.symbol == run.state)
 
 
 def row_axes(state: State, delta: Delta) -> tuple[str, ...]:
@@ -103,34 +99,49 @@ def row_axes(state: State, delta: Delta) -> tuple[str, ...]:
     return tuple(a for a in state.type.axes if a not in (delta.key_axis, delta.value_axis))
 
 
-def step_of(plan: Plan, contract: Contract, window: RowWindow) -> Step:
-    """Translate a kernel. Raises CompileError for what the schedule cannot do."""
+def step_of(
+    plan: Plan,
+    contract: Contract,
+    window: RowWindow,
+    sections: Sections,
+    chip: Mapping[Symbol, Source],
+) -> Step:
+    """Translate what is left of a kernel; `chip` says where values of its sections lie.
+
+    Raises CompileError for what the schedule cannot do.
+    """
     kernel = plan.kernel.kernel
     run, delta, state = only_run(plan)
     algebra = Algebra()
     translator = Translator(algebra, window.axes, tuple(window.outer))
-    sources: dict[Leaf, InputSource] = {}
-    for item in kernel.inputs:
+    sources: dict[Leaf, Source] = {}
+    used = sections.mentioned
+    for item in (item for item in kernel.inputs if item.symbol in used):
         axes = item.type.axes
         leaf = translator.leaf(item.symbol, axes, Stage.INPUTS, item.name, item.span)
         tile = contract.tensors[item.name]
         sources[leaf] = InputSource(
             tile, strides(item.dims), leaf.wide, window, delta.key_axis, _default(item)
         )
+    for value in sections.values:
+        stage = Stage.OUTPUTS if value.late else Stage.INPUTS
+        leaf = translator.leaf(value.symbol, value.type.axes, stage, value.name)
+        sources[leaf] = chip.get(value.symbol) or _field(value, contract, window, delta.key_axis)
     for param in kernel.params:
         translator.terms[param.symbol] = algebra.known(Name(param.name))
     alive, axis = _alive(translator, run, state)
     if alive is not None:
         # What lies where nothing is to be done may be anything, so zeros are selected.
-        for item in kernel.inputs:
-            if axis in item.type.axes and item.dtype not in (Dtype.I32, Dtype.BOOL):
-                given = translator.terms[item.symbol]
+        for item in (*kernel.inputs, *sections.values):
+            given = translator.terms.get(item.symbol)
+            dtype = item.type.dtype
+            if given and axis in item.type.axes and dtype not in (Dtype.I32, Dtype.BOOL):
                 selected = algebra.op("where", alive, given, algebra.known(0.0))
                 translator.terms[item.symbol] = selected
                 algebra.name(selected, f"{item.name}_alive")
     terms: DeltaTerms | None = None
     results: list[tuple[Leaf, Term]] = []
-    for statement in kernel.body:
+    for statement in sections.body:
         match statement:
             case Let(target=target, value=value):
                 translator.define(target, value)
@@ -141,8 +152,9 @@ def step_of(plan: Plan, contract: Contract, window: RowWindow) -> Step:
                     leaf = translator.leaf(symbol, axes, Stage.OUTPUTS, symbol.name)
                     results.append((leaf, result))
     assert terms is not None
-    states = [o for o in kernel.outputs if _is(o, run.state_out)]
-    token_states = [o for o in kernel.outputs if run.states is not None and _is(o, run.states)]
+    outputs = sections.outputs
+    states = [o for o in outputs if _is(o, run.state_out)]
+    token_states = [o for o in outputs if run.states is not None and _is(o, run.states)]
     if run.every not in (None, 1):
         raise refuse("states after every few tokens are not emitted in a decode step", run.span)
 
@@ -164,13 +176,23 @@ def step_of(plan: Plan, contract: Contract, window: RowWindow) -> Step:
         results=tuple(results),
         values=tuple(
             (output, value_of(output))
-            for output in kernel.outputs
+            for output in outputs
             if output not in (*states, *token_states)
         ),
         states=tuple(states),
         token_states=tuple(token_states),
         alive=alive,
     )
+
+
+def _field(value: Value, contract: Contract, window: RowWindow, key_axis: str) -> InputSource:
+    """A field of the packed axis of an input tensor."""
+    section, part = value.port.section, value.port.field
+    assert isinstance(section, Given)
+    item = section.input
+    lies, first = field_strides(item.dims, dict(part.packed))
+    tile = contract.tensors[item.name]
+    return InputSource(tile, lies, part.wide, window, key_axis, _default(item), first)
 
 
 def _default(item: Input) -> Number | None:

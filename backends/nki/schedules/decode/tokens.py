@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from backends.nki.program.build import Block
 from backends.nki.program.nodes import F32, Allocate, Function, Space, Tile
-from backends.nki.program.numbers import Largest, Name, Number, product, smallest
+from backends.nki.program.numbers import Largest, Name, Number, smallest
 from backends.nki.program.outline import Pack
 from backends.nki.schedules.decode.calls import GROUP, ROWS, Calls
 from backends.nki.schedules.decode.phases import Phases
@@ -21,15 +21,20 @@ def write_tokens(
     functions: dict[str, Function],
     packs: dict[str, Pack],
     rows: tuple[Number, Number],
+    before: Block,
 ) -> None:
-    """Add the loops over batch entries, tiles of rows, tokens and groups."""
+    """Add the loops over batch entries, tiles of rows, tokens and groups.
+
+    `before` is what an entry begins with.
+    """
     first, last = rows
     calls = Calls(functions, packs)
-    heads = product(tuple(Name(axis) for axis in phases.window.axes))
+    heads = phases.window.size(phases.window.axes)
     main.extend(phases.constants.loads)
     main.banner("Batch entries, tiles of their heads, tokens")
     entries = (first // heads, (last - 1) // heads + 1)
     with main.loop("entry", *entries, exact=True) as (body, entry):
+        body.extend(before)
         base = entry * heads
         begin = body.let_named("begin", Largest(first, base) - base)
         end = body.let_named("end", smallest(last, base + heads) - base)

@@ -1,0 +1,43 @@
+"""What comes before the delta rule in a kernel of several sections; here: nothing.
+
+The decode schedule asks a front where the values of the sections lie, and puts what computes them
+in front of its pipeline (`ahead`) or, with several tokens, in front of each entry (`entry`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import define, field
+
+from backends.nki.contract import Contract
+from backends.nki.program.build import Block, Names
+from backends.nki.program.nodes import Constant, Function
+from backends.nki.select.addressing import Share
+from backends.nki.select.constants import Constants
+from backends.nki.select.inputs import RowWindow
+from backends.nki.select.layouts import Source
+from gdsl.ir.node import Symbol
+
+
+@define(eq=False)
+class Front:
+    """The front of a kernel that is one delta rule."""
+
+    ahead: Block = field(factory=lambda: Block(Names()))
+    """Before all rows."""
+    entry: Block = field(factory=lambda: Block(Names()))
+    """Before the tokens of each entry of the batch."""
+    constants: tuple[Constant, ...] = ()
+    functions: tuple[Function, ...] = ()
+
+    def begin(self, main: Block, contract: Contract, axes: tuple[str, ...]) -> dict[str, Share]:
+        """Bind the part of an axis of the rows that this core has, where cores share heads."""
+        return {}
+
+    def sources(self, window: RowWindow) -> Mapping[Symbol, Source]:
+        """Return where the values of the sections lie while a tile of rows is processed."""
+        return {}
+
+    def write(self, constants: Constants) -> None:
+        """Fill `ahead` and `entry`."""
