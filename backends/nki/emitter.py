@@ -15,6 +15,7 @@ from backends.nki.program.nodes import Program
 from backends.nki.program.numbers import evaluate
 from backends.nki.program.show import program_text
 from backends.nki.refusal import refuse
+from backends.nki.schedules.block.projection_program import projection_program
 from backends.nki.schedules.chunked import chunked_program
 from backends.nki.schedules.chunked.memory import traced_peak
 from backends.nki.schedules.decode import decode_program
@@ -157,6 +158,8 @@ def _program(plan: Plan, target: str) -> Program:
                 label="cores split heads only",
                 help="leave out `shard`, or set `shard=heads`",
             )
+    if not plan.runs:
+        return projection_program(plan, target)
     if has_window(plan):
         return window_program(plan)
     return chunked_program(plan) if plan.form == "chunked" else decode_program(plan, target)

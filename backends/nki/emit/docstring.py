@@ -154,8 +154,10 @@ def _serving(plan: Plan) -> Iterator[str]:
                 f"Row b has `{names[run.valid_len]}[b]` tokens (right padding); what lies behind "
                 "may be anything: it is never used, outputs there are exactly 0."
             )
-    windows = all(isinstance(form, Window) for _, form in plan.kernel.runs)
-    split = "channels" if windows else "rows (batch and heads)"
+    windows = [isinstance(form, Window) for _, form in plan.kernel.runs]
+    split = "rows (batch and heads)"
+    if all(windows):
+        split = "channels" if windows else "heads"
     yield f"With two cores the {split} are split, the remainder on the last core."
 
 
@@ -173,7 +175,8 @@ def _limits(plan: Plan) -> Iterator[str]:
                 "fp32. Errors are relative to the state before the token, also where the token "
                 "overwrites most of it."
             )
-    if all(isinstance(form, Window) and run.axis for run, form in plan.kernel.runs):
+    runs = plan.kernel.runs
+    if runs and all(isinstance(form, Window) and run.axis for run, form in runs):
         yield (
             "Beside 16-bit tokens the weights are held in fp16, magnitudes below 65,504: to 22 "
             "bits or 3e-8 in calls of up to 512 tokens, to 11 bits in longer ones."

@@ -1,28 +1,34 @@
-"""Weights on their way from HBM: tiles of whole slices of channels, through the slots of a buffer.
+"""Weights on their way from HBM: tiles of whole heads of channels, through the slots of a buffer.
 
-A *slice* are neighbouring channels that lie on partitions together (a head, say), 128 at most. A
-*tile* holds all rows of the weight for a few slices, [128, rows / 128 * columns], and is one
-transfer. Every weight is read once. A transfer waits for nothing but its slot, so the ring runs
+A *tile* holds all rows of a weight for a few neighbouring columns, [128, groups * columns], and is
+one transfer. Every weight is read once. A transfer waits for nothing but its slot, so the ring runs
 ahead of TensorE by as many tiles as there are slots, across the borders between weights.
 
     TILE bytes per transfer     hide the fixed cost of a transfer and of its ring
-    RUN bytes at least          are contiguous in HBM: the columns of a tile
+    RUN bytes at least          are contiguous in HBM: the columns of a tile in one row
     slots                       as many as the memory that is left holds; two are the minimum
+
+The emitted functions take a weight's *columns* as one tuple, `COLUMNS`.
 """
 
 from __future__ import annotations
 
-from attrs import define, frozen
+from collections.abc import Iterable
 
-from backends.nki.program.build import Block, compare, part
+from attrs import define, field, frozen
+
+from backends.nki.program.build import Block, Names, compare, part
 from backends.nki.program.nodes import (
+    F32,
     Constant,
-    Element,
     Function,
     Operand,
     Pattern,
+    Space,
+    Statement,
     Tile,
     Token,
+    Unpack,
     View,
 )
 from backends.nki.program.numbers import (
@@ -33,137 +39,171 @@ from backends.nki.program.numbers import (
     Literal,
     Name,
     Number,
+    product,
     smallest,
 )
-from backends.nki.program.outline import outline
+from backends.nki.program.structures import tupled
+from backends.nki.schedules.block.columns import Columns
+from backends.nki.select.constants import PARTITIONS
 
-PARTITIONS = Literal(128)
 TILE, RUN = Name("TILE"), Name("RUN")
 CONSTANTS = (
     Constant("TILE", Literal(1 << 20), "bytes of a weight per transfer, roughly"),
-    Constant("RUN", Literal(512), "bytes of a row of it, at least"),
+    Constant("RUN", Literal(512), "bytes of one of its rows, at least"),
 )
 RING: dict[str, Operand] = {
     "dge_mode": Token("nisa.dge_mode.hwdge"),
     "engine": Token("nisa.engine.sync"),
 }
 """One ring carries all that is large, in program order: SyncE has nothing else to do."""
+COLUMNS = ("first", "units", "step", "unit", "groups", "most", "turn", "slots")
+"""The columns of a weight that a core needs, and their turn in the stream: `units` runs of `unit`
+columns, `step` apart, from column `first` on; at most `most` of them in a tile. Row p * groups + g
+of the weight lies on partition p of group g. The first tile is the `turn`-th of `slots`, modulo."""
+
+
+def bytes_of(views: Iterable[View]) -> Number:
+    """Return the bytes of a partition that whole tiles take."""
+    total: Number = ZERO
+    for view in views:
+        total = total + view.tile.element.bytes * product(view.shape[1:])
+    return total
+
+
+def units_per_tile(block: Block, stem: str, tile: Tile, columns: Columns, rows: Number) -> Number:
+    """Bind and return the units of a full tile of a weight with so many rows."""
+    size, run = tile.element.bytes, columns.run
+    wanted = Largest(TILE // (size * rows * run), (RUN + size * run - 1) // (size * run))
+    return block.let(f"{stem}_heads", smallest(columns.units, wanted))
 
 
 @frozen
-class Rows:
-    """How the rows of a weight lie on partitions: row of partition p and group g.
+class Weight:
+    """What a core needs of a weight for one port."""
 
-    It is that of the activation: p * beside + g * below, in `groups` groups of `partitions`.
-    """
-
-    partitions: Number
+    name: str
+    tile: Tile
+    columns: Columns
     groups: Number
-    beside: Number
-    below: Number
-
-
-@frozen
-class Slices:
-    """`count` slices of `width` channels, from channel `first` of a weight on."""
-
-    weight: Tile
-    rows: Rows
-    first: Number
-    count: Number
-    width: Number
-    per_tile: Number
-    """Slices of a full tile."""
-
-    @property
-    def tiles(self) -> Number:
-        """Transfers."""
-        return (self.count + self.per_tile - 1) // self.per_tile
-
-
-def slices_per_tile(
-    block: Block, stem: str, element: Element, rows: Number, width: Number
-) -> Number:
-    """Bind and return the slices of a tile of a weight with so many rows."""
-    wide = Largest(TILE // (element.bytes * rows), (RUN + element.bytes - 1) // element.bytes)
-    return block.let(f"{stem}_slices", Largest(ONE, wide // width))
+    most: Number
+    """Units of a full tile."""
 
 
 @define
 class Stream:
     """The slots of a kernel's weights, handed out in turn."""
 
-    buffer: View
-    """[128, slots * slot]."""
-    slot: Number
-    """Elements of a slot."""
-    slots: Number
-    used: Number = ZERO
-    """Tiles before the next weight."""
+    weights: list[Weight] = field(factory=list)
+    buffer: View | None = None
+    """[128, slots * elements of a slot]."""
 
-    def reserve(self, block: Block, stem: str, slices: Slices) -> Reserved:
-        """Hand out the slots of a weight."""
-        first = self.used
-        self.used = block.let(f"{stem}_tiles", self.used + slices.tiles)
-        return Reserved(self, slices, first)
+    def allocate(self, block: Block, budget: Number) -> None:
+        """Create the buffer in `budget` bytes per partition, and bind the columns of each weight.
 
-    def place(self, tile: Number) -> Number:
-        """Where tile `tile` of the stream lies in the buffer."""
-        return tile % self.slots * self.slot
+        The emitted kernel asserts that two tiles fit.
+        """
+        slot: Number = ZERO
+        turns: list[Number] = []
+        tiles: Number = ZERO
+        for weight in self.weights:
+            full = weight.groups * weight.most * weight.columns.run
+            slot = full if slot == ZERO else Largest(slot, full)
+            turns.append(tiles)
+            units = weight.columns.units
+            tiles = block.let(
+                f"{weight.name}_end", tiles + (units + weight.most - 1) // weight.most
+            )
+        element = self.weights[0].tile.element
+        slot = block.let("slot", slot)
+        room = block.let("room", budget)
+        slots = block.let_named("slots", smallest(tiles, room // (element.bytes * slot)))
+        block.require(
+            compare(">=", slots, smallest(2, tiles)),
+            "two tiles of the weights do not fit into the {room} bytes of SBUF that are left",
+        )
+        for weight, turn in zip(self.weights, turns, strict=True):
+            c = weight.columns
+            values = (c.first, c.units, c.step, c.run, weight.groups, weight.most, turn, slots)
+            block.let_named(columns_name(weight), tupled(*values))
+        self.buffer = block.tile("weights_sb", (PARTITIONS, slots * slot), element)
+
+
+def columns_name(weight: Weight) -> str:
+    """What the emitted kernel calls the columns of a weight."""
+    return f"{weight.name}_columns"
 
 
 @frozen
-class Reserved:
-    """A weight with its turn in the stream."""
+class TileAt:
+    """A tile of a weight inside an emitted function that has unpacked `COLUMNS`."""
 
-    stream: Stream
-    slices: Slices
-    first: Number
-    """Its first tile, counted over all weights."""
+    start: Number
+    """Its first unit."""
+    many: Number
+    slot: View
 
-    def tile(self, block: Block, number: Number) -> tuple[View, Number, Number]:
-        """Return the slot of a tile of the weight, its first slice, and how many it has."""
-        slices, stream = self.slices, self.stream
-        start = block.let_named("start", number * slices.per_tile)
-        many = block.let_named("many", smallest(slices.per_tile, slices.count - start))
-        width = slices.rows.groups * many * slices.width
-        at = stream.place(self.first + number)
-        partitions = slices.rows.partitions
-        view = part(stream.buffer, (ZERO, partitions), (at, width))
-        return view, start, many
 
-    def load(self, block: Block, number: Number) -> None:
-        """Send for a tile of the weight."""
-        slices = self.slices
-        slot, start, many = self.tile(block, number)
-        rows = slices.rows
-        block.call(
-            LOAD.name,
-            slot,
-            View(slices.weight, slices.weight.shape),
-            slices.first + start * slices.width,
-            many * slices.width,
-            rows.groups,
-            rows.beside,
-            rows.below,
-        )
+def tile_at(block: Block, weight: View, weights: View, number: Number) -> TileAt:
+    """Bind where tile `number` of a weight lies."""
+    units, unit, groups, most, turn, slots = (
+        Name(n) for n in COLUMNS if n not in ("first", "step")
+    )
+    start = block.let("start", number * most)
+    many = block.let("many", smallest(most, units - start))
+    at = block.let("at", (turn + number) % slots * (weights.shape[1] // slots))
+    rows = weight.shape[0] // groups
+    return TileAt(start, many, part(weights, (ZERO, rows), (at, groups * many * unit)))
 
-    def begin(self, block: Block) -> None:
-        """Send for the tiles that find a slot at once."""
-        ahead = smallest(self.stream.slots, self.slices.tiles)
-        with block.loop("tile", ZERO, ahead) as (body, tile):
-            self.load(body, tile)
 
-    def refill(self, block: Block, tile: Number) -> None:
-        """Send for the tile that takes the slot of `tile`, if there is one."""
-        later = tile + self.stream.slots
-        with block.when(compare("<", later, self.slices.tiles)) as more:
-            self.load(more, later)
+def tiles_of() -> Number:
+    """Tiles of a weight inside an emitted function that has unpacked `COLUMNS`."""
+    return (Name("units") + Name("most") - 1) // Name("most")
+
+
+def argument(name: str, space: Space = Space.SBUF) -> View:
+    """Return a two-dimensional argument of a function."""
+    tile = Tile(name, (Extent(name, 0), Extent(name, 1)), F32, space)
+    return View(tile, tile.shape)
+
+
+def unpack_columns() -> Statement:
+    """Return the first statement of a function that takes columns."""
+    return Unpack(COLUMNS, "columns")
+
+
+WEIGHT, WEIGHTS = argument("weight", Space.ARGUMENT), argument("weights_sb")
 
 
 def _load() -> Function:
-    names = ("first", "columns", "groups", "beside", "below")
-    first, columns, groups, beside, below = (Name(name) for name in names)
-    slot = Tile("weight_sb", (Extent("weight_sb", 0), groups * columns), _ANY, _SBUF)
-    weight = Tile("weight", (), _ANY, _HBM)
-    block = Block(Names({*names}))
+    block = Block(Names({"tile", *COLUMNS}), [unpack_columns()])
+    found = tile_at(block, WEIGHT, WEIGHTS, Name("tile"))
+    first, step, unit, groups = (Name(n) for n in ("first", "step", "unit", "groups"))
+    total = WEIGHT.shape[1]
+    rows = ((groups * total, WEIGHT.shape[0] // groups), (total, groups))
+    columns = ((step, found.many), (ONE, unit))
+    source = Pattern(WEIGHT.tile, (*rows, *columns), first + found.start * step)
+    block.do("dma_copy", dst=found.slot, src=source, **RING)
+    return Function(
+        "load_weight",
+        ("weights_sb", "weight", "columns", "tile"),
+        "Bring a tile of a weight into its slot: all rows, row p * groups + g on partition p,\n"
+        "one group after the other.",
+        tuple(block.statements),
+    )
+
+
+def _send() -> Function:
+    block = Block(Names({*COLUMNS}), [unpack_columns()])
+    with block.loop("tile", ZERO, smallest(Name("slots"), tiles_of())) as (body, tile):
+        body.call(LOAD_WEIGHT.name, WEIGHTS, WEIGHT, Name("columns"), tile)
+    return Function(
+        "begin_stream",
+        ("weights_sb", "weight", "columns"),
+        "Send for the first tiles of a weight, as many as there are slots.",
+        tuple(block.statements),
+    )
+
+
+LOAD_WEIGHT = _load()
+BEGIN_STREAM = _send()
+STREAM_FUNCTIONS = (LOAD_WEIGHT, BEGIN_STREAM)

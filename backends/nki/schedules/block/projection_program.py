@@ -1,0 +1,154 @@
+"""The entry of a kernel that is nothing but projections: each output a contraction with a weight.
+
+Heads of the weight's columns are shared by the cores. A result comes out of the stream with
+channels on partitions; TensorE turns it head by head, so that rows of `entries` leave as runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from backends.isa.targets import TARGETS
+from backends.nki.contract import Contract
+from backends.nki.program.build import Block, Names, compare, every, part
+from backends.nki.program.nodes import F32, Pattern, Program, Space, View
+from backends.nki.program.numbers import ZERO, Literal, Number, smallest
+from backends.nki.refusal import refuse
+from backends.nki.schedules.block.projection_step import STEP_CONSTANTS, STEP_FUNCTIONS
+from backends.nki.schedules.block.projection_stream import (
+    CONSTANTS,
+    RING,
+    STREAM_FUNCTIONS,
+    bytes_of,
+)
+from backends.nki.schedules.block.projections import Projections
+from backends.nki.schedules.block.sections import Field, Port, Projection
+from backends.nki.schedules.block.share import share_of
+from backends.nki.select.addressing import strides
+from backends.nki.select.constants import PARTITIONS, Constants
+from backends.nki.select.inputs import RowWindow, base_of
+from backends.nki.select.layouts import SCALAR, TENSOR
+from gdsl.algorithm.plan import Plan
+from gdsl.ir.expr import Apply, Expr, Reduce, Ref
+from gdsl.ir.kernel import Input, Kernel, Output
+from gdsl.ir.node import Symbol
+
+WORK = 8 * 512
+"""Bytes of a partition that tiles of a few rows take."""
+
+
+def projection_program(plan: Plan, target: str) -> Program:
+    """Return the tile program of a kernel without runs. Raises CompileError for other outputs."""
+    kernel = plan.kernel.kernel
+    ports = tuple((output, _port(kernel, output)) for output in kernel.outputs)
+    contract = Contract(kernel)
+    parameters = contract.parameters()
+    constants = (*CONSTANTS, *STEP_CONSTANTS)
+    names = Names({p.name for p in parameters} | {c.name for c in constants})
+    main = Block(names)
+    main.banner("Sizes and contract")
+    contract.write_sizes(main)
+    contract.write_checks(main, (), contract.optional)
+    contract.write_outputs(main)
+    share = share_of(main, ports[0][1].field.heads[0])
+    made = Constants(Block(names), Block(names))
+    axes = ports[0][0].value.type.axes[:-1]
+    window = RowWindow(axes, ZERO, share.count, shares={axes[1]: share})
+    projections = Projections(contract, window, made)
+    body = Block(names)
+    with body.when(compare(">", share.count, ZERO)) as inner:
+        _stream(inner, projections, ports, Literal(TARGETS[target].sbuf_usable_bytes))
+    main.extend(made.block)
+    main.extend(body)
+    return Program(
+        entry=kernel.name,
+        parameters=parameters,
+        constants=constants,
+        functions=(*STREAM_FUNCTIONS, *STEP_FUNCTIONS),
+        body=tuple(main.statements),
+        returns=contract.returns,
+    )
+
+
+def _port(kernel: Kernel, output: Output) -> Port:
+    """The projection an output is: entries, heads, channels of a head."""
+    expr, inputs = output.value, {item.symbol: item for item in kernel.inputs}
+    match expr:
+        case Reduce(operator="sum", axes=(axis,), arg=Apply(operator="mul", args=(a, b))):
+            moving, weight = _input(a, inputs), _input(b, inputs)
+            entry, *heads, wide = expr.type.axes
+            if weight is not None and entry in weight.type.axes:
+                moving, weight = weight, moving
+            if moving is not None and weight is not None and heads:
+                section = Projection(Symbol(output.name, -1), axis, moving, weight)
+                return Port(section, Field(weight.name, tuple(heads), wide))
+    raise refuse(
+        f"output `{output.name}` of a kernel without a rule is not a projection",
+        output.span,
+        label="expected sum[hidden](activation * weight) over entries, heads and channels",
+    )
+
+
+def _input(expr: Expr, inputs: Mapping[Symbol, Input]) -> Input | None:
+    return inputs.get(expr.symbol) if isinstance(expr, Ref) else None
+
+
+def _stream(
+    block: Block,
+    projections: Projections,
+    ports: tuple[tuple[Output, Port], ...],
+    capacity: Number,
+) -> None:
+    """All weights one after the other."""
+    for _, port in ports:
+        projections.plan(block, port)
+    projections.activate(block)
+    views = [projections.create(block, port, F32) for _, port in ports]
+    held = [*views, *(activation.tile for activation in projections.activations.values())]
+    free = capacity - bytes_of(held) - WORK
+    projections.stream.allocate(block, free)
+    for _, port in ports:
+        projections.begin(block, port)
+        projections.finish(block, port)
+    for (output, port), view in zip(ports, views, strict=True):
+        _store(block, projections, output, port, view)
+
+
+def _store(block: Block, projections: Projections, output: Output, port: Port, view: View) -> None:
+    """Turn a result back onto rows: the heads of one entry, or the entries of one head."""
+    block.banner(f"`{output.name}`: channels back onto rows")
+    entries, heads = projections.entries, projections.heads(port)
+    by_entry, by_head = block.inner(), block.inner()
+    with (
+        by_entry.loop("entry", ZERO, entries) as (outer, entry),
+        outer.loop("head", ZERO, heads, PARTITIONS) as (body, head),
+    ):
+        count = body.let("rows", smallest(PARTITIONS, heads - head))
+        columns = part(view, None, (entry * heads + head, count))
+        _store_rows(body, projections, output, port, columns, (entry, head))
+    with by_head.loop("head", ZERO, heads) as (body, head):
+        columns = every(view, head, heads, entries)
+        _store_rows(body, projections, output, port, columns, (ZERO, head))
+    block.decide(compare("<", entries, heads), by_entry, by_head)
+
+
+def _store_rows(
+    block: Block,
+    projections: Projections,
+    output: Output,
+    port: Port,
+    columns: View,
+    first: tuple[Number, Number],
+) -> None:
+    """Write columns as rows from (entry, head) on: one entry's heads, or all entries of a head."""
+    width, rows = columns.shape
+    tile, where = projections.contract.outputs[output.name], strides(output.dims)
+    entry, head = where.of(projections.entry), where.of(port.field.heads[-1])
+    turned = block.tile("turned_psum", (rows, width), F32, Space.PSUM)
+    block.do("nc_transpose", dst=turned, data=columns, engine=TENSOR)
+    rows_sb = block.tile("rows_sb", (rows, width), tile.element)
+    block.do("tensor_copy", dst=rows_sb, src=turned, engine=SCALAR)
+    apart = entry if rows == projections.entries else head
+    steps = ((apart, rows), (where.of(str(port.field.wide)), width))
+    offset = base_of(where, projections.window) + first[0] * entry + first[1] * head
+    block.do("dma_copy", dst=Pattern(tile, steps, offset), src=rows_sb, **RING)

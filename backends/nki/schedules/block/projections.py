@@ -1,0 +1,220 @@
+"""The projections of a kernel: every port of one as a tile, its weight in the stream.
+
+What a schedule does with a port, in this order: `plan` puts its weight into the stream, `create`
+gives it a tile, `begin` sends for the first tiles of the weight (as many as find a slot), `finish`
+multiplies tile after tile and fills each slot again at once. What comes between `begin` and
+`finish` runs under the stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import define, field, frozen
+
+from backends.nki.contract import Contract
+from backends.nki.program.build import Block, compare
+from backends.nki.program.nodes import Element, Function, Operand, Pattern, View
+from backends.nki.program.numbers import ONE, ZERO, Literal, Name, Number
+from backends.nki.refusal import refuse
+from backends.nki.schedules.block.columns import Columns, columns_of, spanned
+from backends.nki.schedules.block.projection_step import PROJECT, PROJECT_HEADS
+from backends.nki.schedules.block.projection_stream import (
+    BEGIN_STREAM,
+    Stream,
+    Weight,
+    columns_name,
+    units_per_tile,
+)
+from backends.nki.schedules.block.sections import Port, Projection
+from backends.nki.select.addressing import strides
+from backends.nki.select.constants import PARTITIONS, Constants
+from backends.nki.select.helpers import QUEUE
+from backends.nki.select.inputs import RowWindow
+from gdsl.ir.kernel import Input
+
+
+@frozen
+class Activation:
+    """What moves, per entry: [partitions, entries * groups].
+
+    Row p * groups + g of the weight meets columns g, g + groups, ... of partition p.
+    """
+
+    tile: View
+    groups: Number
+
+
+@define
+class Projected:
+    """A port of a projection: its weight in the stream, and its tile once it is created."""
+
+    port: Port
+    projection: Projection
+    weight: Weight
+    columns: Columns
+    """The columns that are used; the weight says which are brought in."""
+    view: View | None = None
+
+
+@define
+class Projections:
+    """The ports of a kernel's projections on this core. All entries at once: 128 at most."""
+
+    contract: Contract
+    window: RowWindow
+    """The rows of the delta rule: the batch axis, then its heads."""
+    constants: Constants
+    stream: Stream = field(factory=Stream)
+    ports: dict[Port, Projected] = field(factory=dict)
+    activations: dict[str, Activation] = field(factory=dict)
+    """Of tensors, by their names."""
+    groups: dict[str, Number] = field(factory=dict)
+    """Rows of a weight per partition, by the contracted axis."""
+
+    @property
+    def entries(self) -> Number:
+        """Size of the batch axis."""
+        return Name(self.entry)
+
+    @property
+    def entry(self) -> str:
+        """The batch axis."""
+        return self.window.axes[0]
+
+    def heads(self, port: Port) -> Number:
+        """Heads of a field on this core."""
+        return self.window.size(port.field.heads)
+
+    # ---- sizes and memory
+
+    def plan(self, block: Block, port: Port) -> None:
+        """Put the weight of a port at the end of the stream; binds sizes, asserts limits."""
+        projection, part = port.section, port.field
+        assert isinstance(projection, Projection)
+        tile = self.contract.tensors[projection.weight.name]
+        columns = columns_of(projection.weight, part, self.window)
+        rows = Name(projection.axis)
+        name = "_".join((projection.weight.name, *(f for _, f in part.packed)))
+        if isinstance(projection.moving, Port):
+            groups: Number = ONE
+            self._at_most(block, rows, projection.axis)
+        else:
+            groups = self._groups(block, projection.axis)
+        if part.wide is None:
+            self._at_most(block, self.heads(port), f"heads of `{tile.name}` on a core")
+            weight = Weight(name, tile, spanned(columns), groups, ONE)
+        else:
+            self._at_most(block, Name(part.wide), part.wide)
+            most = units_per_tile(block, name, tile, columns, rows)
+            weight = Weight(name, tile, columns, groups, most)
+        self.stream.weights.append(weight)
+        self.ports[port] = Projected(port, projection, weight, columns)
+
+    def _groups(self, block: Block, axis: str) -> Number:
+        """Rows of a weight per partition."""
+        if axis not in self.groups:
+            self.groups[axis] = block.let("groups", Name(axis) // PARTITIONS)
+        return self.groups[axis]
+
+    def _at_most(self, block: Block, size: Number, what: str) -> None:
+        kernel = self.contract.kernel.name
+        block.require(compare("<=", size, PARTITIONS), f"{kernel} needs at most 128 {what}")
+
+    def create(self, block: Block, port: Port, element: Element) -> View:
+        """Create the tile of a port.
+
+        [wide, entries * heads], column (entry, head); for a field without a wide axis
+        [128, rows / 128]: row (entry, head) on partition row % 128 of column row // 128.
+        """
+        projected = self.ports[port]
+        columns = self.entries * self.heads(port)
+        shape: tuple[Number, Number] = (
+            (Literal(PARTITIONS), (columns + PARTITIONS - 1) // PARTITIONS)
+            if port.field.wide is None
+            else (Name(port.field.wide), columns)
+        )
+        projected.view = block.tile(f"{projected.weight.name}_sb", shape, element)
+        return projected.view
+
+    # ---- activations
+
+    def activate(self, block: Block) -> None:
+        """Bring every tensor that moves onto partitions: runs of neighbouring rows per entry."""
+        for projected in self.ports.values():
+            item = projected.projection.moving
+            if isinstance(item, Input) and item.name not in self.activations:
+                axis = projected.projection.axis
+                self.activations[item.name] = self._activate(block, item, axis)
+
+    def _activate(self, block: Block, item: Input, axis: str) -> Activation:
+        tile, where = self.contract.tensors[item.name], strides(item.dims)
+        if where.of(axis) != ONE or set(where.axes) != {axis, self.entry}:
+            raise refuse(f"`{item.name}` is not a vector along `{axis}` per entry", item.span)
+        kernel, size = self.contract.kernel.name, Name(axis)
+        block.require(
+            compare("==", size % PARTITIONS, ZERO),
+            f"{kernel} needs {axis} % 128 == 0, got {axis} = {{{axis}}}",
+        )
+        block.require(
+            compare("<=", self.entries, PARTITIONS),
+            f"{kernel} needs at most 128 entries, got {self.entry} = {{{self.entry}}}",
+        )
+        groups = self._groups(block, axis)
+        view = block.tile(f"{item.name}_sb", (PARTITIONS, self.entries * groups), tile.element)
+        steps = ((groups, Literal(PARTITIONS)), (where.of(self.entry), self.entries), (ONE, groups))
+        block.do("dma_copy", dst=view, src=Pattern(tile, steps, ZERO), **QUEUE)
+        return Activation(view, groups)
+
+    def _activation(self, projection: Projection) -> Activation:
+        if isinstance(projection.moving, Input):
+            return self.activations[projection.moving.name]
+        view = self.ports[projection.moving].view
+        assert view is not None
+        return Activation(view, ONE)
+
+    # ---- the stream
+
+    def begin(self, block: Block, port: Port) -> None:
+        """Send for the first tiles of a port's weight; those before it must be finished."""
+        projected = self.ports[port]
+        block.origin = projected.projection.weight.span
+        self._call(block, BEGIN_STREAM, projected)
+
+    def finish(self, block: Block, port: Port) -> None:
+        """Multiply every tile of a port's weight with the activation, and send for the next."""
+        projected = self.ports[port]
+        block.origin = projected.projection.weight.span
+        columns = projected.columns
+        numbers: dict[str, Operand] = {
+            "width": columns.width,
+            "heads": self.heads(port),
+            "entries": self.entries,
+            "apart": columns.step,
+            "outer": columns.units,
+            "inner": columns.run,
+        }
+        self._call(block, PROJECT if port.field.wide else PROJECT_HEADS, projected, numbers)
+
+    def _call(
+        self,
+        block: Block,
+        function: Function,
+        projected: Projected,
+        numbers: Mapping[str, Operand] = {},
+    ) -> None:
+        """Call a function with what its parameters name."""
+        weight, buffer = projected.weight, self.stream.buffer
+        assert buffer is not None
+        known: dict[str, Operand] = {
+            "weights_sb": buffer,
+            "weight": View(weight.tile, weight.tile.shape),
+            "columns": Name(columns_name(weight)),
+            **numbers,
+        }
+        if projected.view is not None:
+            known |= {"port_sb": projected.view, "rows_sb": projected.view}
+            known["moving_sb"] = self._activation(projected.projection).tile
+        if function is PROJECT_HEADS:
+            known |= {"identity_sb": self.constants.identity(), "ones_sb": self.constants.ones()}
+        block.call(function.name, *(known[name] for name in function.parameters))
