@@ -170,10 +170,10 @@ def _limits(plan: Plan) -> Iterator[str]:
         )
         if plan.settings["reads"] == "bf16":
             yield (
-                "The state is rounded to bf16 where it is read (`reads=bf16`); the vectors that "
-                "read it are a sum of two in bf16. Sums, the decay and the update of the state are "
-                "fp32. Errors are relative to the state before the token, also where the token "
-                "overwrites most of it."
+                "The state and the vectors that read it are rounded to bf16 where they are "
+                "multiplied (`reads=bf16`), but for the read of an output behind an erasure. Sums, "
+                "the decay and the update of the state are fp32. On trn2 and trn3 `reads=f32` is "
+                "estimated to be faster."
             )
     runs = plan.kernel.runs
     if runs and all(isinstance(form, Window) and run.axis for run, form in runs):

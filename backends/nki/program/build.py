@@ -260,8 +260,8 @@ def interleaved(
 def every(view: View, first: Numeric, step: Numeric, count: Numeric) -> View:
     """Return columns first, first + step, ... (`count` of them) of a two-dimensional tile."""
     start, stride, many = number(first), number(step), number(count)
-    if many == Literal(1):
-        return part(view, None, (start, 1))
+    if many == Literal(1) or stride == Literal(1):
+        return part(view, None, (start, many))
     columns = Range(start, None if stride * many == view.shape[1] else stride * many, stride)
     return View(view.tile, (view.shape[0], many), (None, columns))
 

@@ -51,6 +51,9 @@ class DeltaTerms:
     """Multiplies the state: a number, a row value, or a vector along K. None: no decay."""
     updates: tuple[Update, ...]
     outputs: tuple[tuple[Symbol, Term], ...]
+    exact: frozenset[Term] = frozenset()
+    """Reads of an output behind an erasure. What the erasure takes away again is in them, so that
+    an error relative to the old state could be large against the new one."""
 
 
 def delta_terms(
@@ -99,6 +102,7 @@ class _Former:
         self.delta = delta
         self.reads: list[Term] = []
         self.results: list[Term] = []
+        self.exact: set[Term] = set()
         factor = delta.decay.factor
         self.decay = None if factor is None else inside.term(factor)
         if self.decay is not None and alive is not None:
@@ -109,12 +113,19 @@ class _Former:
         updates = self._updates()
         outputs = tuple((self.names[e.result], self._output(e, updates)) for e in self.delta.emits)
         return DeltaTerms(
-            tuple(self.reads), tuple(self.results), self.decay, tuple(updates), outputs
+            tuple(self.reads),
+            tuple(self.results),
+            self.decay,
+            tuple(updates),
+            outputs,
+            frozenset(self.exact),
         )
 
-    def _read(self, vector: Term) -> Term:
+    def _read(self, vector: Term, *, exact: bool = False) -> Term:
         """sum[K](vector * S_old): the factor of the vector times a leaf."""
         base, factor = split(self.algebra, vector)
+        if exact:
+            self.exact.add(base)
         if base not in self.reads:
             name = f"read_{len(self.reads)}"
             self.reads.append(base)
@@ -149,7 +160,9 @@ class _Former:
         parts: list[Term] = []
         if emit.query is not None:
             query = self.inside.term(emit.query)
-            parts.append(self._read(self._decayed(query) if emit.after else query))
+            erased = emit.after and self.delta.erase is not None
+            vector = self._decayed(query) if emit.after else query
+            parts.append(self._read(vector, exact=erased))
             if emit.after:
                 parts += [self._overlap(query, update) for update in updates]
         if emit.skip is not None:

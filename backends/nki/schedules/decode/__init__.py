@@ -19,12 +19,9 @@ those of the next (two heads per update), whose deltas are formed half-way; stat
 groups ahead, and a new tile of rows is prepared inside the last group of the one before. ScalarE
 needs no function but exp and copies, so its table is loaded once.
 
-`reads=bf16` rounds the state that is read on chip (`decode.reads`): two bf16 passes on TensorE
-instead of one in fp32 (four times as long), at the price of a copy of each state on ScalarE or
-GpSimdE. TensorE is not the limit at K = V = 128, so there it saves no time.
-Both reads see the old state, so the error is relative to that: where a token overwrites most of a
-large state (identical keys, beta near 1) it is up to four times that of a definition that rounds
-the new state for its output.
+`reads=bf16` rounds the state that is read on chip (`decode.reads`): one bf16 pass on TensorE
+instead of four, at the price of a copy of each state on ScalarE or GpSimdE. TensorE is not the
+limit on trn2 and trn3, so it saves no time there; it serves comparisons with kernels that do so.
 """
 
 from backends.nki.schedules.decode.pipeline import decode_program

@@ -23,7 +23,7 @@ from backends.nki.program.nodes import (
 from backends.nki.program.numbers import ONE, ZERO, Name, Number, smallest
 from backends.nki.schedules.decode.calls import ROWS
 from backends.nki.schedules.decode.order import order_loads, order_preparation
-from backends.nki.schedules.decode.reads import moving_keys, state_to_read
+from backends.nki.schedules.decode.reads import Moving, moving_keys, rounded_state
 from backends.nki.schedules.decode.slots import Slots, load_accepted, load_slots
 from backends.nki.schedules.decode.states import load_states, store_states, store_token_states
 from backends.nki.schedules.decode.step import Step
@@ -84,8 +84,8 @@ class Phases:
     """A few new states, [K, count * V]."""
     keys: View = field(init=False)
     """Vectors along K of a tile of rows, [K, rows * vectors]."""
-    moving: tuple[View, ...] = field(init=False)
-    """The same, as a sum of operands that TensorE multiplies with the states."""
+    moving: tuple[Moving, ...] = field(init=False)
+    """The same, as operands that TensorE multiplies with the states."""
 
     def __attrs_post_init__(self) -> None:
         origin = self.step.run.span
@@ -178,18 +178,22 @@ class Phases:
         block, count = self.blocks["read_head"], len(self.step.terms.reads)
         shape = self.raw_shape(self.heads)
         self.raw = View(Tile("raw_psum", shape, F32, Space.PSUM), shape)
-        states, at = state_to_read(self, block)
+        rounded = any(moving.rounded for moving in self.moving)
+        low = rounded_state(self, block) if rounded else self.state
+        V = self.sizes[1]
         with self._value_slices(block) as (body, start, width):
             place = count * (start // ROWS * self.heads + self.head)
             column = body.let_named("column", place)
-            for i, keys in enumerate(self.moving):
-                body.do(
-                    "nc_matmul",
-                    dst=part(self.raw, (0, width), (column, count)),
-                    stationary=part(states, None, (at + start, width)),
-                    moving=self.key_columns(keys, self.lane + self.head, 0, count),
-                    accumulate=i > 0,
-                )
+            for moving in self.moving:
+                states, at = (low, ZERO) if moving.rounded else (self.state, self.place * V)
+                for i, keys in enumerate(moving.keys):
+                    body.do(
+                        "nc_matmul",
+                        dst=part(self.raw, (0, width), (column + moving.first, moving.count)),
+                        stationary=part(states, None, (at + start, width)),
+                        moving=moving.columns(keys, self.lane + self.head),
+                        accumulate=i > 0,
+                    )
 
     def raw_shape(self, heads: Number) -> tuple[Number, Number]:
         """Shape of the reads of a group: values on partitions, 128 at a time, heads behind."""

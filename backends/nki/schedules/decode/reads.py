@@ -1,15 +1,23 @@
-"""The operands of the reads: the state, which is stationary, and the vectors along K that move.
+"""The reads of a state: which operand is stationary, which vectors along K move through it.
 
 TensorE multiplies fp32 in four passes and two-byte elements in one. With `reads=bf16` an fp32 state
-is rounded to bf16 on its way in, and the vectors are a sum of two in bf16: two passes. Products are
-summed in fp32, and the update still has the state and the keys in fp32.
+and its vectors are rounded to bf16 on their way in: one pass. Products are summed in fp32, and the
+update still has the state and the keys in fp32.
+
+Every read sees the old state. An output behind an erasure is formed from its read of the old state
+and what the erasure takes away again (identical keys, beta near 1), so that rounding the old state
+would be up to four times worse than rounding the new one, as the definition does. `reads=bf16`
+therefore leaves those reads in fp32: what it rounds is what the delta is formed from, and outputs
+of rules that erase nothing. The error is then never above that of the definition in bf16.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from backends.nki.program.build import Block, compare, part
+from attrs import frozen
+
+from backends.nki.program.build import Block, compare, every, part
 from backends.nki.program.nodes import BF16, F32, Element, Token, View
 from backends.nki.program.numbers import ZERO, Number
 from backends.nki.select.layouts import GPSIMD, SCALAR
@@ -21,25 +29,62 @@ SCALAR_TURN = 2
 """ScalarE rounds one state in so many, GpSimdE the others: neither has time for all."""
 
 
-def moving_keys(phases: Phases, block: Block) -> tuple[View, ...]:
-    """The keys of a tile of rows as a sum of operands that TensorE multiplies with the states."""
-    if phases.rounds:
-        return _limbs(phases, block, BF16)
-    return (phases.keys,) if phases.stored == F32 else _limbs(phases, block, phases.stored)
+@frozen
+class Moving:
+    """Reads that share their operands: `count` of them, from read `first` on."""
+
+    first: int
+    count: int
+    keys: tuple[View, ...]
+    """Their vectors, as a sum of operands."""
+    width: int
+    """Vectors per row in those operands; theirs are the ones from `offset` on."""
+    offset: int = 0
+    rounded: bool = False
+    """Whether they see the state rounded to bf16."""
+
+    def columns(self, keys: View, row: Number) -> View:
+        """The vectors of one row."""
+        return part(keys, None, (self.width * row + self.offset, self.count))
 
 
-def state_to_read(phases: Phases, block: Block) -> tuple[View, Number]:
-    """The tile that holds the state at hand as an operand, and the column where it begins."""
+def moving_keys(phases: Phases, block: Block) -> tuple[Moving, ...]:
+    """The vectors of a tile of rows as TensorE multiplies them with the states."""
+    terms, width = phases.step.terms, len(phases.step.columns)
+    count = len(terms.reads)
+    if phases.stored != F32:
+        limbs = _limbs(phases, block, phases.stored)
+        return (Moving(0, count, limbs, width),)
+    low = next((i for i, read in enumerate(terms.reads) if read in terms.exact), count)
+    if not phases.rounds or low == 0:
+        return (Moving(0, count, (phases.keys,), width),)
+    found = [Moving(0, low, (_rounded(phases, block, low),), low, rounded=True)]
+    if low < count:
+        found.append(Moving(low, count - low, (phases.keys,), width, offset=low))
+    return tuple(found)
+
+
+def rounded_state(phases: Phases, block: Block) -> View:
+    """The state at hand in bf16."""
     K, V = phases.sizes
-    if not phases.rounds:
-        return phases.state, phases.place * V
     rounded = block.tile("state_bf16_sb", (K, V), BF16)
     state = part(phases.state, None, (phases.place * V, V))
     mine, others = block.inner(), block.inner()
     mine.do("tensor_copy", dst=rounded, src=state, engine=SCALAR)
     others.do("tensor_copy", dst=rounded, src=state, engine=GPSIMD)
     block.decide(compare("==", phases.head % SCALAR_TURN, ZERO), mine, others)
-    return rounded, ZERO
+    return rounded
+
+
+def _rounded(phases: Phases, block: Block, count: int) -> View:
+    """The first vectors of each row in bf16."""
+    keys, width, rows = phases.keys, len(phases.step.columns), phases.window.count
+    stem = keys.tile.name.removesuffix("_sb")
+    rounded = block.tile(f"{stem}_bf16_sb", (keys.shape[0], count * rows), BF16)
+    for i in range(count):
+        source = every(keys, i, width, rows)
+        block.do("tensor_copy", dst=every(rounded, i, count, rows), src=source, engine=SCALAR)
+    return rounded
 
 
 def _limbs(phases: Phases, block: Block, element: Element) -> tuple[View, ...]:

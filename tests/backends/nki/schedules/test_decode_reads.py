@@ -8,13 +8,29 @@ from gdsl import api
 from gdsl.errors import CompileError
 from gdsl.estimate import estimate
 from gdsl.launch import trace
+from gdsl.pipeline import Definition
 from gdsl.regimes.typed import random_arguments
 from gdsl.shapes import resolve_sizes
-from gdsl.verification.bounds import BF16_RMS
 from gdsl.verification.precisions import precisions
+from gdsl.verification.run import ALL_REGIMES
 
 LOW = {"reads": "bf16"}
-QUICK = ("gaussian", "identical-keys", "decay-1", "one-head")
+REGIMES = [name for name in ALL_REGIMES if name != "weak-decay"]
+"""All but 1,000 calls in a row."""
+RETENTION = """
+rule keep[K, V](q[K], k[K], v[V], decay, state S[K, V]) -> o[V]:
+    S = decay * S + k * v
+    o = sum[K](q * S)
+kernel retention:
+    axes B, H, K, V
+    input q, k: f32[B, H, K]
+    input v: f32[B, H, V]
+    input g: f32[B, H] in (-inf, 0]
+    state S: f32[B, H, K, V] = s0
+    o, S = step keep(q * K ** -0.5, k, v, exp(g), S)
+    output out: f32[B, H, V] = o
+    output s1: f32[B, H, K, V] = S
+"""
 
 
 def _micros(kernel: str, shape: str, settings: dict[str, str]) -> float:
@@ -25,36 +41,29 @@ def _micros(kernel: str, shape: str, settings: dict[str, str]) -> float:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "shape"),
+    ("definition", "shape"),
     [
-        ("gdn_tkg", "B=2,Hv=4,K=64,V=64"),
-        ("kda_tkg", "B=1,H=3,K=32,V=144"),
+        (api.load("gdn_tkg_grouped"), "B=1,Hk=5,G=3,K=16,V=24"),
+        (api.load("kda_tkg"), "B=1,H=3,K=32,V=144"),
+        (api.loads(RETENTION), "B=1,H=5,K=32,V=24"),
     ],
+    ids=("grouped heads", "decay along K", "nothing erased"),
 )
-def test_it_agrees_within_the_bounds_of_bf16(kernel: str, shape: str) -> None:
+def test_it_agrees_within_the_bounds_of_bf16_in_every_regime(
+    definition: Definition, shape: str
+) -> None:
+    """Twice the definition in bf16, fp32 outputs included; identical keys are the hardest."""
     report = api.verify(
-        api.load(kernel), shape=shape, targets=["trn2"], lnc=[1], regimes=QUICK, settings=LOW
-    )
-    report.assert_ok()
-    assert "gaussian" in report.run
-
-
-def test_errors_are_relative_to_the_old_state() -> None:
-    """A limit that the schedule states: 2.5e-2 holds, twice the rounded definition does not.
-
-    Identical keys overwrite a large state, and the output of this kernel is fp32.
-    """
-    report = api.verify(
-        api.load("gdn_tkg_grouped"),
-        shape="B=1,Hk=5,G=7,K=16,V=24",
+        definition,
+        shape=shape,
         targets=["trn2"],
         lnc=[1],
-        regimes=["gaussian", "identical-keys"],
+        regimes=REGIMES,
+        precisions=["fp32", "bf16"],
         settings=LOW,
     )
-    over = {(c.regime, c.precision) for c in report.cases if not c.ok}
-    assert over == {("identical-keys", "fp32")}
-    assert max(v.e_rms for c in report.cases for v in c.outputs) <= BF16_RMS
+    report.assert_ok()
+    assert "identical-keys" in report.run
 
 
 def test_fp32_inputs_are_judged_as_bf16_when_the_reads_are_rounded() -> None:
@@ -65,8 +74,8 @@ def test_fp32_inputs_are_judged_as_bf16_when_the_reads_are_rounded() -> None:
     assert not lowered.settings
 
 
-def test_the_reads_are_bf16_and_the_update_is_not() -> None:
-    """The reads are the matmuls with two moving columns, q and k; two for each head."""
+def test_what_the_delta_is_made_from_is_read_in_bf16() -> None:
+    """Two reads for each head; that of the output is behind an erasure and stays in fp32."""
     definition = api.load("gdn_tkg")
     sizes = resolve_sizes(definition.kernel, (), "B=1,Hv=5,K=32,V=16")
     program = api.compile(definition, target="trn2", settings=LOW)
@@ -75,21 +84,21 @@ def test_the_reads_are_bf16_and_the_update_is_not() -> None:
     operands = [
         {a.operand: a for a in record.reads} for record in records if record.opcode == "nc_matmul"
     ]
-    reads = [o for o in operands if o["moving"].elements == 2]
-    assert len(reads) == 2 * 5
-    assert {o[name].dtype for o in reads for name in ("stationary", "moving")} == {"bfloat16"}
+    reads = [o for o in operands if o["moving"].elements == 1]
+    dtypes = [{o[name].dtype for name in ("stationary", "moving")} for o in reads]
+    assert dtypes == 5 * [{"bfloat16"}, {"float32"}]
     updates = [r for r in records if r.opcode == "scalar_tensor_tensor"]
     assert {a.dtype for r in updates for a in r.reads} == {"float32"}
 
 
 def test_the_docstring_says_what_is_rounded() -> None:
     definition = api.load("gdn_tkg")
-    note = "The state is rounded to bf16 where it is read"
+    note = "rounded to bf16 where they are"
     assert note in api.compile(definition, target="trn2", settings=LOW).text
     assert note not in api.compile(definition, target="trn2").text
 
 
-@pytest.mark.parametrize(("shape", "limit"), [("B=1,Hv=32", 24.0), ("B=4,Hv=32", 52.0)])
+@pytest.mark.parametrize(("shape", "limit"), [("B=1,Hv=32", 24.0), ("B=4,Hv=32", 54.0)])
 def test_rounding_the_state_costs_little(shape: str, limit: float) -> None:
     """Estimated microseconds; without `reads=bf16` 20.6 and 47.6."""
     assert _micros("gdn_tkg", shape, LOW) <= limit
