@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from backends.nki.program.build import Block
-from backends.nki.program.nodes import F32, Access, Operand, Pattern, Space, Token, View
+from backends.nki.program.nodes import F32, Access, Operand, Space, Token
 from backends.nki.program.numbers import ONE, Number
-from backends.nki.select.layouts import BINARY, GPSIMD, MULTIPLY, SCALAR, Layout
+from backends.nki.select.layouts import BINARY, MULTIPLY, SCALAR, Layout
 from backends.nki.select.terms import Known, Op, Product, Stage, Term, depth
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _absorbs(s: Selector, term: Term, at: Stage) -> bool:
 
 
 def _is_held(s: Selector, term: Term) -> bool:
-    return (term, Layout.ROWS) in s.held or (term, Layout.KEYS) in s.held
+    return any((term, layout) in s.held for layout in Layout)
 
 
 def _chain(
@@ -120,7 +120,7 @@ def _staged(s: Selector, term: Product, at: Stage) -> list[Term]:
 def pack(s: Selector, term: Term, dst: Access, layout: Layout) -> None:
     at, block = term.stage, s.blocks[term.stage]
     data, steps = _chain(s, term, layout, at, True)
-    current = s.access(data, layout, at)
+    current = s.alike(data, layout, at, dst)
     if not steps:
         block.do("tensor_copy", dst=dst, src=current)
         return
@@ -160,10 +160,9 @@ def _emit(
     if tiles == [True]:
         op, _, reverse = steps[0]
         first, second = (operands[0], data) if reverse else (data, operands[0])
-        slow: dict[str, Operand] = {}
-        if s.leisure and at is Stage.INPUTS and op == MULTIPLY and _in_sbuf(first, second):
-            slow["engine"] = GPSIMD
-        block.do("tensor_tensor", dst=dst, data1=first, data2=second, op=Token(op), **slow)
+        engine = s.engine(op, at, first, second)
+        chosen: dict[str, Operand] = {} if engine is None else {"engine": engine}
+        block.do("tensor_tensor", dst=dst, data1=first, data2=second, op=Token(op), **chosen)
         return dst
     if at is Stage.READS and len(steps) == 1 and steps[0][0] == MULTIPLY:
         # ScalarE has time while VectorE updates the states.
@@ -186,8 +185,7 @@ def _operand(
 ) -> Access | Number:
     if not s.is_tile(term, layout):
         return s.column(term, layout, at)
-    view = s.value(term, layout, at)
-    assert not isinstance(view, Number)
+    view = s.alike(term, layout, at, dst)
     if view.tile.space is Space.PSUM and data.tile.space is Space.PSUM:
         # Two PSUM operands are illegal: bring one over.
         block = s.blocks[at]
@@ -195,10 +193,6 @@ def _operand(
         block.do("tensor_copy", dst=copy, src=view, engine=SCALAR)
         return copy
     return view
-
-
-def _in_sbuf(*operands: Operand) -> bool:
-    return all(isinstance(o, View | Pattern) and o.tile.space is Space.SBUF for o in operands)
 
 
 _COMMUTES = frozenset({MULTIPLY, "nl.add", "nl.maximum", "nl.minimum"})

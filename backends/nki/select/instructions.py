@@ -35,11 +35,10 @@ def write(s: Selector, term: Term, dst: Access, layout: Layout) -> None:
             block.do("reciprocal", dst=dst, data=s.access(arg, layout, at))
         case Op(name="rsqrt", args=(arg,)):
             # GpSimdE's is the accurate one, and it leaves ScalarE's table alone.
-            data = s.access(arg, layout, at)
             block.do(
                 "tensor_scalar",
                 dst=dst,
-                data=data,
+                data=s.in_sbuf(arg, layout, at),
                 op0=Token("nl.rsqrt"),
                 operand0=Literal(0.0),
                 engine=GPSIMD,
@@ -57,7 +56,7 @@ def write(s: Selector, term: Term, dst: Access, layout: Layout) -> None:
         case Op(name="where", args=(condition, then, otherwise)):
             _where(s, condition, then, otherwise, dst, layout, at)
         case Fold(name=name, arg=arg):
-            _fold(s, name, arg, dst, at)
+            s.fold(name, arg, dst, at)
         case Leaf() | Rounded():
             block.do("tensor_copy", dst=dst, src=s.access(term, layout, at))
         case _:
@@ -81,7 +80,8 @@ def _leisurely(s: Selector, term: Term, layout: Layout) -> bool:
     return s.leisure and term.stage is Stage.INPUTS and s.is_tile(term, layout)
 
 
-def _fold(s: Selector, name: str, arg: Term, dst: Access, at: Stage) -> None:
+def fold_rows(s: Selector, name: str, arg: Term, dst: Access, at: Stage) -> None:
+    """Reduce over the wide axis, rows on partitions."""
     block = s.blocks[at]
     if name == "sum" and arg.wide == s.key_axis and s.key_major(arg):
         # The key axis lies on partitions: TensorE adds over them.

@@ -14,7 +14,7 @@ class Layout(Enum):
 
     ROWS = "sb"
     KEYS = "T_sb"
-    TOKENS = "tokens_sb"
+    TOKENS = "tile"
     """The tokens of a chunk; several chunks or heads side by side along the free axis."""
 
 

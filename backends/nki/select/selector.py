@@ -28,8 +28,9 @@ from backends.nki.program.nodes import (
 from backends.nki.program.numbers import ONE, ZERO, Literal, Number, number
 from backends.nki.select.algebra import Algebra
 from backends.nki.select.constants import PARTITIONS, Constants
-from backends.nki.select.instructions import write
+from backends.nki.select.instructions import fold_rows, write
 from backends.nki.select.layouts import (
+    GPSIMD,
     MULTIPLY,
     ROUNDED,
     SCALAR,
@@ -315,11 +316,38 @@ class Selector:
         write(self, term, dst, layout)
         block.origin = outer
 
+    def fold(self, name: str, arg: Term, dst: Access, at: Stage) -> None:
+        """Reduce a term over its wide axis into `dst`."""
+        fold_rows(self, name, arg, dst, at)
+
+    def engine(self, op: str, at: Stage, first: Access, second: Access) -> Token | None:
+        """Return the engine for an operator of two tiles, None for the one it has by itself."""
+        slow = self.leisure and at is Stage.INPUTS and op == MULTIPLY
+        return GPSIMD if slow and _all_in_sbuf(first, second) else None
+
+    def alike(self, term: Term, layout: Layout, at: Stage, dst: Access) -> Access:
+        """Return a term as an operand next to which `dst` is written."""
+        del dst
+        return self.access(term, layout, at)
+
+    def in_sbuf(self, term: Term, layout: Layout, at: Stage) -> Access:
+        """Return a term for an engine that does not reach PSUM."""
+        view = self.access(term, layout, at)
+        if view.tile.space is not Space.PSUM:
+            return view
+        copy = self.at_stage(self.new(term, layout, F32), at, layout)
+        self.blocks[at].do("tensor_copy", dst=copy, src=view, engine=VECTOR)
+        return copy
+
     def access(self, term: Term, layout: Layout, at: Stage) -> Access:
         view = self.value(term, layout, at)
         if isinstance(view, Number):
             return self.constants.column(view, at_least=self.partitions(layout))
         return view
+
+
+def _all_in_sbuf(*views: Access) -> bool:
+    return all(view.tile.space is Space.SBUF for view in views)
 
 
 def _immediate(value: Number) -> Number:

@@ -42,6 +42,8 @@ class Translator:
     """Axes of which a tile of rows has one index: the batch entry and the token at hand."""
     terms: dict[Symbol, Term] = field(factory=dict)
     """The value of every name met so far."""
+    form: str = "a decode step"
+    """What the terms belong to, for messages."""
 
     def leaf(
         self,
@@ -56,7 +58,7 @@ class Translator:
         wide = [axis for axis in axes if axis not in around]
         if len(wide) > 1:
             raise refuse(
-                f"`{name}` has the axes `{wide[0]}` and `{wide[1]}` beside the rows; a decode step "
+                f"`{name}` has the axes `{wide[0]}` and `{wide[1]}` beside the rows; {self.form} "
                 "has room for one",
                 span,
             )
@@ -73,7 +75,7 @@ class Translator:
         except TwoWideAxes as error:
             first, second = error.axes
             raise refuse(
-                f"a value along both `{first}` and `{second}` does not fit a decode step",
+                f"a value along both `{first}` and `{second}` does not fit {self.form}",
                 expr.span,
                 label="only the state may have both axes",
                 help=f"sum over `{first}` or `{second}` before",
@@ -115,7 +117,7 @@ class Translator:
                 return inner if dtype.value == "f32" else self.algebra.rounded(dtype.value, inner)
             case Rename() | Index() | Shift() | Unpack():
                 raise refuse(
-                    f"`{_WRITTEN[type(expr)]}` in a decode step is not emitted yet",
+                    f"`{_WRITTEN[type(expr)]}` in {self.form} is not emitted yet",
                     expr.span,
                     help="compute it before the kernel and pass it as an input",
                 )
@@ -130,7 +132,7 @@ class Translator:
                 f"`{operator}[{over_rows[0]}]` crosses rows of the state",
                 arg.span,
                 label=f"`{over_rows[0]}` is an axis the state maps over",
-                notes=("each row lies on its own partition of a decode step",),
+                notes=("each row is computed by itself",),
             )
         if inner.wide != axes[0] or len(axes) > 1:
             # Constant along the axis: the sum is a multiple, the rest the value itself.

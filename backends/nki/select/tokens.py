@@ -1,0 +1,225 @@
+"""The selector for the layout TOKENS: the tokens of a chunk on partitions, slots side by side.
+
+A *slot* is one chunk of one lane. A value has as many columns of each slot as its wide axis has
+elements, or one; where values of different widths meet, the narrow one is seen repeatedly (stride
+0). By what it differs in, a term has
+
+    KERNEL   one slot for everything
+    TEAM     one slot per lane of the team
+    INPUTS   one slot per lane and chunk of the group
+    OUTPUTS  one slot per lane of the group, for the chunk `step` of each
+
+Sums over the key axis of products of vectors that are there transposed are done by TensorE.
+"""
+
+from __future__ import annotations
+
+from attrs import define, field, frozen
+
+from backends.nki.program.build import Block, part
+from backends.nki.program.nodes import F32, Access, Pattern, Space, Tile, Token, View
+from backends.nki.program.numbers import ONE, ZERO, Literal, Name, Number, number
+from backends.nki.select.layouts import FOLDS, GPSIMD, MULTIPLY, VECTOR, Layout
+from backends.nki.select.selector import Selector
+from backends.nki.select.terms import Known, Leaf, Product, Stage, Term
+
+CHUNK, SLOTS, LANES, STEPS = Name("CHUNK"), Name("slots"), Name("lanes"), Name("steps")
+POSITION, STEP = Name("position"), Name("step")
+_COUNTS = {Stage.KERNEL: ONE, Stage.TEAM: LANES, Stage.INPUTS: SLOTS, Stage.OUTPUTS: LANES}
+"""Slots of a tile, by the stage of its term."""
+_SLOTS: dict[tuple[Stage, Stage], tuple[tuple[tuple[Number, Number], ...], Number]] = {
+    (Stage.KERNEL, Stage.TEAM): (((ZERO, LANES),), ZERO),
+    (Stage.KERNEL, Stage.INPUTS): (((ZERO, SLOTS),), ZERO),
+    (Stage.KERNEL, Stage.OUTPUTS): (((ZERO, LANES),), ZERO),
+    (Stage.TEAM, Stage.INPUTS): (((ONE, LANES), (ZERO, STEPS)), POSITION),
+    (Stage.TEAM, Stage.OUTPUTS): (((ONE, LANES),), POSITION),
+    (Stage.INPUTS, Stage.OUTPUTS): (((STEPS, LANES),), STEP),
+}
+"""How the slots of one stage are seen from another: (step, count) in slots, and the first one."""
+_PER_ELEMENT = {VECTOR: 1.0, GPSIMD: 1.7}
+"""Nanoseconds per element that a product of two tiles in SBUF takes, roughly."""
+
+
+@frozen
+class Column:
+    """A value per slot of a group that stands in a tile with a column per chunk of every lane."""
+
+    tile: Tile
+    first: Number
+    per_lane: Number
+    """Columns from one lane to the next; steps are neighbours."""
+
+
+@define
+class TokenSelector(Selector):
+    """Lowers terms of the tokens of a group of chunks."""
+
+    turned: dict[Leaf, Pattern] = field(factory=dict, kw_only=True)
+    """Vectors along the key axis with keys on partitions, [K, slots, CHUNK]."""
+    columns: dict[Term, Column] = field(factory=dict, kw_only=True)
+    busy: dict[Token, float] = field(factory=dict, kw_only=True)
+    """Work of engines per slot so far, so that products go to the one that has less."""
+
+    # ---- what a term is
+
+    def is_tile(self, term: Term, layout: Layout) -> bool:
+        """Everything but a number."""
+        return not isinstance(term, Known)
+
+    def per_slot(self, term: Term) -> Number:
+        """Columns of one slot."""
+        return ONE if term.wide is None else self.sizes[term.wide]
+
+    def width(self, term: Term, layout: Layout) -> Number:
+        """Elements per partition."""
+        return _COUNTS[term.stage] * self.per_slot(term)
+
+    def partitions(self, layout: Layout) -> Number:
+        """Tokens of a chunk."""
+        return CHUNK
+
+    # ---- getting at values
+
+    def value(self, term: Term, layout: Layout, at: Stage) -> Access | Number:
+        """Return a term as it is seen from a stage, in its own width."""
+        if isinstance(term, Known) or term in self.columns:
+            return self._seen(term, at, self.per_slot(term))
+        if (term, layout) not in self.held:
+            self._compute(term, layout)
+        return self._seen(term, at, self.per_slot(term))
+
+    def at_stage(self, view: Access, at: Stage, layout: Layout) -> Access:
+        """A view as it is: stages see slots, not partitions."""
+        return view
+
+    def spread(self, term: Term, layout: Layout, at: Stage, width: Number | None) -> Access:
+        """A term in a tile of `width` columns for all slots together."""
+        view = self.value(term, layout, at)
+        if isinstance(view, Number):
+            column = self.constants.column(view, at_least=CHUNK)
+            return Pattern(column.tile, ((ONE, CHUNK), (ZERO, width or ONE)), ZERO)
+        if width is None or width == _COUNTS[at] * self.per_slot(term):
+            return view
+        each = next(size for size in self.sizes.values() if _COUNTS[at] * size == width)
+        seen = self._seen(term, at, each)
+        assert not isinstance(seen, Number)
+        return seen
+
+    def alike(self, term: Term, layout: Layout, at: Stage, dst: Access) -> Access:
+        """Return a term in the width of a tile that is written next to it."""
+        width = ONE
+        for count in dst.shape[1:]:
+            width = width * count
+        return self.spread(term, layout, at, width)
+
+    def _seen(self, term: Term, at: Stage, each: Number) -> Access | Number:
+        """A term from a stage with `each` columns per slot, its own or those of one it meets."""
+        if isinstance(term, Known):
+            value = term.value
+            return Literal(float(value.value)) if isinstance(value, Literal) else value
+        own = self.per_slot(term)
+        inner = () if each == ONE else ((ZERO if own == ONE else ONE, each),)
+        if term in self.columns:
+            column = self.columns[term]
+            steps = ((column.per_lane, LANES), (ONE, STEPS), *inner)
+            return Pattern(column.tile, ((column.tile.shape[1], CHUNK), *steps), column.first)
+        view = self.held[term, Layout.TOKENS]
+        if term.stage is at and own == each:
+            return view
+        tile = view.tile
+        if term.stage is at:
+            slots, first = ((ONE, _COUNTS[at]),), ZERO
+        else:
+            slots, first = _SLOTS[term.stage, at]
+        steps = tuple((step * own, count) for step, count in slots)
+        return Pattern(tile, ((tile.shape[1], CHUNK), *steps, *inner), first * own)
+
+    # ---- computing
+
+    def into(self, term: Term, dst: Access, layout: Layout = Layout.TOKENS) -> None:
+        """Compute a term into `dst`; values per token are multiplied before they meet vectors."""
+        Selector.into(self, self._narrow_first(term), dst, layout)
+
+    def _narrow_first(self, term: Term) -> Term:
+        if not isinstance(term, Product) or term.wide is None:
+            return term
+        narrow = [f for f in term.factors if f.wide is None]
+        wide = [f for f in term.factors if f.wide is not None]
+        coefficient = self.algebra.known(term.coefficient)
+        if not narrow or (len(narrow) == 1 and term.coefficient == ONE):
+            return term
+        factor = self.algebra.product(coefficient, *narrow)
+        self.algebra.whole.add(factor)
+        # It is computed by itself, in its own width.
+        self.uses[factor] += 2
+        return self.algebra.product(factor, *wide)
+
+    def fold(self, name: str, arg: Term, dst: Access, at: Stage) -> None:
+        """Reduce a term over its wide axis into `dst`, a column per slot."""
+        vectors = self._turned_vectors(arg) if name == "sum" else None
+        if vectors is not None:
+            self._sum_keys(arg, vectors, dst, at)
+            return
+        data = self.access(arg, Layout.TOKENS, at)
+        each, count = self.per_slot(arg), _COUNTS[at]
+        steps = ((data.tile.shape[1], CHUNK), (each, count), (ONE, each))
+        three = Pattern(data.tile, steps, ZERO)
+        self.blocks[at].do(
+            "tensor_reduce", dst=dst, op=Token(FOLDS[name]), data=three, axis=number(2)
+        )
+
+    def _turned_vectors(self, arg: Term) -> tuple[Pattern, Pattern] | None:
+        """The two factors of a product with keys on partitions, if they are there."""
+        match arg:
+            case Product(coefficient=Literal(value=1), factors=(Leaf() as a, Leaf() as b)):
+                first, second = self.turned.get(a), self.turned.get(b)
+                return None if first is None or second is None else (first, second)
+            case _:
+                return None
+
+    def _sum_keys(
+        self, arg: Term, vectors: tuple[Pattern, Pattern], dst: Access, at: Stage
+    ) -> None:
+        """A sum over partitions is a product with ones."""
+        block, keys = self.blocks[at], self.sizes[self.key_axis]
+        stem = self.algebra.stem(arg)
+        products = block.tile(f"{stem}_T", (keys, SLOTS * CHUNK), F32)
+        self._multiply(block, products, *vectors)
+        sums = block.tile(f"sum_{stem}", (CHUNK, SLOTS), F32, Space.PSUM)
+        with block.loop("slot", 0, SLOTS) as (body, slot):
+            body.do(
+                "nc_matmul",
+                dst=part(sums, None, (slot, 1)),
+                stationary=part(products, None, (slot * CHUNK, CHUNK)),
+                moving=part(self.constants.ones(), (0, keys), (0, 1)),
+                is_moving_onezero=True,
+                accumulate=False,
+            )
+        block.do("tensor_copy", dst=dst, src=sums, engine=VECTOR)
+
+    def _multiply(self, block: Block, dst: View, first: Access, second: Access) -> None:
+        engine = self.engine(MULTIPLY, Stage.INPUTS, first, second)
+        block.do(
+            "tensor_tensor",
+            dst=dst,
+            data1=first,
+            data2=second,
+            op=Token(MULTIPLY),
+            engine=engine or VECTOR,
+        )
+
+    def engine(self, op: str, at: Stage, first: Access, second: Access) -> Token | None:
+        """Return the engine that has less to do, of those that can."""
+        if any(view.tile.space is not Space.SBUF for view in (first, second)):
+            return VECTOR
+        if op not in (MULTIPLY, "nl.add"):
+            return VECTOR
+        if all(len(v.shape) == 2 and v.shape[1] == _COUNTS[at] for v in (first, second)):
+            return VECTOR
+        after = {e: self.busy.get(e, 0.0) + 128 * cost for e, cost in _PER_ELEMENT.items()}
+        engine = min(after, key=lambda e: after[e])
+        self.busy[engine] = after[engine]
+        return engine
+
+    def _load(self, leaf: Leaf, layout: Layout) -> Access:
+        raise ValueError(f"`{leaf.name}` is not there")
