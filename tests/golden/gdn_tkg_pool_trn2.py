@@ -516,13 +516,14 @@ def load_states(pool, initial_slots_sb, K, heads, V, row, Hk, G):
     state_sb = nl.ndarray((K, heads * V), dtype=nl.float32, buffer=nl.sbuf)
     nisa.memset(dst=state_sb, value=0.0, engine=nisa.engine.gpsimd)
     for entry in range(row // (Hk * G), (row + heads - 1) // (Hk * G) + 1):
-        begin = max(row, entry * Hk * G)
-        end = min(row + heads, (entry + 1) * Hk * G)
+        place = max(0, entry * Hk * G - row)
+        begin = place + row - entry * Hk * G
+        many = min(heads, (entry + 1) * Hk * G - row) - place
         nisa.dma_copy(
-            dst=state_sb[:, (begin - row) * V : (begin - row) * V + (end - begin) * V],
+            dst=state_sb[:, place * V : place * V + many * V],
             src=pool.ap(
-                pattern=[[V, K], [K * V, end - begin], [1, V]],
-                offset=(begin - entry * Hk * G) * K * V,
+                pattern=[[V, K], [K * V, many], [1, V]],
+                offset=begin * K * V,
                 scalar_offset=initial_slots_sb[:, entry : entry + 1],
                 indirect_dim=0,
             ),
@@ -730,17 +731,18 @@ def finish_rows(out, constant_sb, prepared, rows, V, row):
 def store_states(pool, write_slots_sb, new_sb, row, Hk, G, count, K, V):
     """Send new states to HBM."""
     for entry in range(row // (Hk * G), (row + count - 1) // (Hk * G) + 1):
-        begin = max(row, entry * Hk * G)
-        end = min(row + count, (entry + 1) * Hk * G)
+        place = max(0, entry * Hk * G - row)
+        begin = place + row - entry * Hk * G
+        many = min(count, (entry + 1) * Hk * G - row) - place
         # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
         nisa.dma_copy(
             dst=pool.ap(
-                pattern=[[V, K], [K * V, end - begin], [1, V]],
-                offset=(begin - entry * Hk * G) * K * V,
+                pattern=[[V, K], [K * V, many], [1, V]],
+                offset=begin * K * V,
                 scalar_offset=write_slots_sb[:, entry : entry + 1],
                 indirect_dim=0,
             ),
-            src=new_sb[:, (begin - row) * V : (begin - row) * V + (end - begin) * V],
+            src=new_sb[:, place * V : place * V + many * V],
             oob_mode=nisa.oob_mode.skip,
         )
 

@@ -139,6 +139,5 @@ def row_levels(
         else:
             groups.append(((size,), step))
     return tuple(
-        Level(product(factors), ZERO if step is None else product(step))
-        for factors, step in groups
+        Level(product(factors), ZERO if step is None else product(step)) for factors, step in groups
     )

@@ -80,10 +80,6 @@ class InputSource:
         inner = self.strides.axes[self.strides.axes.index(self.wide) + 1 :]
         return any(axis in self.window.axes for axis in inner)
 
-    @property
-    def on_chip(self) -> None:
-        """It lies in HBM."""
-
     def load(self, block: Block, dst: View, layout: Layout) -> None:
         """Add the DMA that fills `dst`: [rows, wide] in ROWS, [K, rows] in KEYS."""
         if self.default is None:
@@ -193,9 +189,8 @@ def store_rows(
         block.do("dma_copy", dst=dst, src=source)
         return
     first, count = window.first, window.count
-    with entries_of(block, window, (first, count)) as (body, entry, begin, many):
+    with entries_of(block, window, (first, count)) as (body, entry, begin, many, place):
         start = base + entry * tensor.of(window.axes[0]) + begin * step
-        place = begin + entry * window.size(window.axes[1:]) - first
         rows = part(source, (place, many), None)
         body.do("dma_copy", dst=Pattern(tile, ((step, many), across), start), src=rows)
 
@@ -203,18 +198,20 @@ def store_rows(
 @contextmanager
 def entries_of(
     block: Block, window: RowWindow, rows: tuple[Number, Number]
-) -> Iterator[tuple[Block, Number, Number, Number]]:
+) -> Iterator[tuple[Block, Number, Number, Number, Number]]:
     """Go through the entries of the batch that rows (first, count) belong to.
 
-    Yields the body of the loop, the entry, the first of its rows and how many there are. Rows of
-    several entries lie at two strides where cores share the heads.
+    Yields the body of the loop, the entry, the first of its rows, how many there are, and where
+    they begin among the rows. Rows of several entries lie at two strides where cores share heads.
     """
     heads, (first, count) = window.size(window.axes[1:]), rows
     last = (first + count - 1) // heads + 1
     with block.loop("entry", first // heads, last) as (body, entry):
-        begin = body.let_named("begin", Largest(ZERO, first - entry * heads))
-        end = body.let_named("end", smallest(heads, first + count - entry * heads))
-        yield body, entry, begin, end - begin
+        base = entry * heads
+        place = body.let_named("place", Largest(ZERO, base - first))
+        begin = body.let_named("begin", place + first - base)
+        end = smallest(count, (entry + 1) * heads - first)
+        yield body, entry, begin, body.let_named("many", end - place), place
 
 
 def _row_step(tensor: Strides, window: RowWindow, name: str) -> Number:
@@ -266,8 +263,7 @@ def move_states(
     if not window.shares or window.outer:
         transfer(block, first, count, base, chip)
         return
-    with entries_of(block, window, rows) as (body, entry, begin, many):
-        place = begin + entry * window.size(window.axes[1:]) - first
+    with entries_of(block, window, rows) as (body, entry, begin, many, place):
         of_entry = part(chip, None, (place * V, many * V))
         transfer(body, begin, many, base + entry * tensor.of(window.axes[0]), of_entry)
 

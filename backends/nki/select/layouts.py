@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Protocol
 
+from attrs import frozen
+
 from backends.nki.program.build import Block
 from backends.nki.program.nodes import BF16, F16, F32, Element, Token, View
 
@@ -29,12 +31,19 @@ class Source(Protocol):
     def element(self) -> Element:
         """The tensor's element type."""
 
-    @property
-    def on_chip(self) -> tuple[View, Layout] | None:
-        """Where the rows of the tile lie on chip already, if they do, and how."""
-
     def load(self, block: Block, dst: View, layout: Layout) -> None:
         """Bring the leaf's values for the rows of the tile into `dst`."""
+
+
+@frozen
+class Placed:
+    """A leaf that lies on chip already, where another section left it."""
+
+    view: View
+    """The rows of the tile of rows at hand."""
+    layout: Layout
+    """KEYS: its wide axis, whichever it is, lies on partitions."""
+    key_major: bool
 
 
 BINARY = {

@@ -37,6 +37,7 @@ from backends.nki.select.layouts import (
     TENSOR,
     VECTOR,
     Layout,
+    Placed,
     Source,
 )
 from backends.nki.select.terms import (
@@ -60,7 +61,7 @@ class Selector:
     key_axis: str
     rows: Number
     """Rows in the tile (at most 128)."""
-    sources: Mapping[Leaf, Source]
+    sources: Mapping[Leaf, Source | Placed]
     constants: Constants
     loads: Block
     """Where the rows of inputs are brought in."""
@@ -202,8 +203,8 @@ class Selector:
     def _load(self, leaf: Leaf, layout: Layout) -> Access:
         source = self.sources[leaf]
         along_keys = leaf.wide == self.key_axis
-        if source.on_chip is not None:
-            return self._placed(leaf, *source.on_chip, layout)
+        if isinstance(source, Placed):
+            return self._placed(leaf, source.view, source.layout, layout)
         if along_keys and leaf.rows and source.key_major != (layout is Layout.KEYS):
             other = Layout.KEYS if source.key_major else Layout.ROWS
             return self._transposed(leaf, other)

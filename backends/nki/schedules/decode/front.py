@@ -16,7 +16,7 @@ from backends.nki.program.nodes import Constant, Function
 from backends.nki.select.addressing import Share
 from backends.nki.select.constants import Constants
 from backends.nki.select.inputs import RowWindow
-from backends.nki.select.layouts import Source
+from backends.nki.select.layouts import Placed
 from gdsl.ir.node import Symbol
 
 
@@ -35,7 +35,7 @@ class Front:
         """Bind the part of an axis of the rows that this core has, where cores share heads."""
         return {}
 
-    def sources(self, window: RowWindow) -> Mapping[Symbol, Source]:
+    def sources(self, window: RowWindow) -> Mapping[Symbol, Placed]:
         """Return where the values of the sections lie while a tile of rows is processed."""
         return {}
 

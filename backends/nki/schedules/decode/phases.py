@@ -21,10 +21,11 @@ from backends.nki.program.nodes import (
     View,
 )
 from backends.nki.program.numbers import ONE, ZERO, Name, Number, smallest
+from backends.nki.schedules.addresses import Addresses
 from backends.nki.schedules.decode.calls import ROWS
 from backends.nki.schedules.decode.order import order_loads, order_preparation
 from backends.nki.schedules.decode.reads import Moving, moving_keys, rounded_state
-from backends.nki.schedules.decode.slots import Slots, load_accepted, load_slots
+from backends.nki.schedules.decode.slots import Slots, slots_of
 from backends.nki.schedules.decode.states import load_states, store_states, store_token_states
 from backends.nki.schedules.decode.step import Step
 from backends.nki.schedules.decode.update import update_head
@@ -70,6 +71,7 @@ class Phases:
     head: Number
     """The head at hand, counted from the first of the group."""
     blocks: dict[str, Block] = field(init=False)
+    addresses: Addresses = field(init=False)
     accepted: View | None = field(init=False)
     """How many tokens of the last call were kept, [1, batch], for states stored after each."""
     slots: Slots | None = field(init=False)
@@ -91,8 +93,9 @@ class Phases:
         origin = self.step.run.span
         self.blocks = {name: Block(self.names, origin=origin) for name in PHASES}
         self.constants = Constants(Block(self.names), Block(self.names))
-        self.accepted = load_accepted(self.constants.block, self.step, self.contract.tensors)
-        self.slots = load_slots(self.constants.block, self.step, self.contract.tensors)
+        self.addresses = Addresses(self.step.kernel, self.contract.tensors, self.constants.block)
+        self.accepted = self.addresses.kept(self.step.state)
+        self.slots = slots_of(self.addresses, self.step)
         K, V = self.sizes
         self.selector = Selector(
             algebra=self.step.algebra,

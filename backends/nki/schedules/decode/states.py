@@ -29,8 +29,8 @@ def load_states(phases: Phases) -> None:
     pool = phases.contract.tensors[phases.step.state.argument]
     if phases.slots is not None:
         block.do("memset", dst=phases.state, value=Literal(0.0), engine=GPSIMD)
-        row = Name("row")
-        phases.slots.transfer(block, pool, phases.state, row, phases.heads, store=False)
+        rows = (Name("row"), phases.heads)
+        phases.slots.transfer(block, pool, phases.state, phases.window, rows, store=False)
         return
     state = phases.step.state
     if state.argument in phases.contract.optional:
@@ -62,11 +62,10 @@ def store_states(phases: Phases) -> None:
     phases.new = View(Tile("new_sb", (K, count * V), phases.stored, Space.SBUF), (K, count * V))
     for output in phases.step.states:
         tensor = phases.contract.outputs[output.name]
-        if phases.slots is not None:
-            row = Name("row")
-            phases.slots.transfer(block, tensor, phases.new, row, count, store=True)
-            continue
         rows = (Name("row"), count)
+        if phases.slots is not None:
+            phases.slots.transfer(block, tensor, phases.new, phases.window, rows, store=True)
+            continue
         _move(phases, block, tensor, output.dims, rows, phases.new, store=True)
 
 

@@ -14,7 +14,7 @@ from backends.nki.select.addressing import axes_of, field_strides, strides
 from backends.nki.select.algebra import Algebra
 from backends.nki.select.delta import DeltaTerms, delta_terms
 from backends.nki.select.inputs import InputSource, RowWindow
-from backends.nki.select.layouts import Source
+from backends.nki.select.layouts import Placed, Source
 from backends.nki.select.terms import Leaf, Stage, Term, children
 from backends.nki.select.translate import Translator
 from gdsl.algorithm.plan import Plan
@@ -36,7 +36,7 @@ class Step:
     window_axes: tuple[str, ...]
     """The axes that rows enumerate."""
     algebra: Algebra
-    sources: dict[Leaf, Source]
+    sources: dict[Leaf, Source | Placed]
     terms: DeltaTerms
     results: tuple[tuple[Leaf, Term], ...]
     """Each output of the rule: the leaf that later terms use, and its value."""
@@ -104,7 +104,7 @@ def step_of(
     contract: Contract,
     window: RowWindow,
     sections: Sections,
-    chip: Mapping[Symbol, Source],
+    chip: Mapping[Symbol, Placed],
 ) -> Step:
     """Translate what is left of a kernel; `chip` says where values of its sections lie.
 
@@ -114,7 +114,7 @@ def step_of(
     run, delta, state = only_run(plan)
     algebra = Algebra()
     translator = Translator(algebra, window.axes, tuple(window.outer))
-    sources: dict[Leaf, Source] = {}
+    sources: dict[Leaf, Source | Placed] = {}
     used = sections.mentioned
     for item in (item for item in kernel.inputs if item.symbol in used):
         axes = item.type.axes

@@ -1,0 +1,92 @@
+"""Addresses of states that are known on the device only: slots of a pool, tokens that were kept.
+
+The numbers lie in SBUF, on one partition, and address each transfer when the kernel runs. A slot
+outside the pool skips the transfer: memory was zeroed before, so the row starts from zeros; nothing
+is written, so the slot keeps its bits. A row without an initial state reads slot -1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import define, field
+
+from backends.nki.program.build import Block, part
+from backends.nki.program.nodes import I32, U8, Tile, View
+from backends.nki.program.numbers import ONE, Literal, Name, Number
+from backends.nki.select.helpers import QUEUE
+from gdsl.ir.dims import Atom, Dim
+from gdsl.ir.kernel import Kernel, State
+from gdsl.ir.node import Symbol
+
+
+@define
+class Addresses:
+    """Brings in each vector of numbers once, [1, batch]."""
+
+    kernel: Kernel
+    tensors: Mapping[str, Tile]
+    block: Block
+    """Before anything else."""
+    rows: dict[Symbol, View] = field(factory=dict)
+    initial: dict[tuple[Symbol, Symbol], View] = field(factory=dict)
+    """Slots to read where a flag says so."""
+
+    def read(self, state: State) -> View | None:
+        """The slot each entry reads; None for a state in no pool."""
+        if state.slots is None:
+            return None
+        slots = self._row(state.slots.read, state.slots.batch)
+        if state.unless is None:
+            return slots
+        key = (state.slots.read, state.unless)
+        if key not in self.initial:
+            self.initial[key] = self._selected(slots, state.unless, state.slots.batch)
+        return self.initial[key]
+
+    def write(self, state: State) -> View | None:
+        """The slot each entry writes; None for none."""
+        if state.slots is None or state.slots.write is None:
+            return None
+        return self._row(state.slots.write, state.slots.batch)
+
+    def kept(self, state: State) -> View | None:
+        """How many tokens of the last call each entry kept; None for a state without that."""
+        if state.accepted is None:
+            return None
+        return self._row(state.accepted.symbol, state.type.axes[0])
+
+    def _row(self, symbol: Symbol, axis: str) -> View:
+        if symbol not in self.rows:
+            self.rows[symbol] = self._loaded(symbol, Name(axis))
+        return self.rows[symbol]
+
+    def _loaded(self, symbol: Symbol, batch: Number) -> View:
+        tensor = self.tensors[self._name(symbol)]
+        row = self.block.tile(f"{tensor.name}_slots_sb", (ONE, batch), tensor.element)
+        self.block.do("dma_copy", dst=row, src=View(tensor, tensor.shape), **QUEUE)
+        return row
+
+    def _selected(self, read: View, unless: Symbol, axis: str) -> View:
+        """The slots to read, -1 where the flag is false."""
+        block, batch, name = self.block, Name(axis), self._name(unless)
+        flag = self._row(unless, axis)
+        predicate = block.tile(f"{name}_sb", (ONE, batch), U8)
+        block.do("tensor_copy", dst=predicate, src=flag)
+        chosen = block.tile("initial_slots_sb", (ONE, batch), I32)
+        block.do("memset", dst=chosen, value=Literal(-1))
+        block.do("tensor_copy_predicated", dst=chosen, src=read, predicate=predicate)
+        return chosen
+
+    def _name(self, symbol: Symbol) -> str:
+        return next(item.name for item in self.kernel.inputs if item.symbol == symbol)
+
+
+def of_entry(numbers: View, entry: Number) -> View:
+    """The number of one entry of the batch."""
+    return part(numbers, None, (entry, ONE))
+
+
+def dimension(dims: tuple[Dim, ...], axis: str) -> int:
+    """Which dimension of a tensor an axis is."""
+    return next(i for i, dim in enumerate(dims) if isinstance(dim, Atom) and dim.axis == axis)
