@@ -71,14 +71,18 @@ TILES: dict[str, dict[str, _Row]] = {
         **_rows(F32, (KEYS, SLOTS), "last_factor"),
         # (q exp(G))^T, and W^T = -(X (k exp(G)))^T.
         **_rows(OPERAND, TURNED, "q_T", "W_T"),
+        # (k exp(G))^T, and what a chunk has left to write, for a decay per channel.
+        **_rows(OPERAND, TURNED, "k_T"),
+        **_rows(OPERAND, (CHUNK, LANES * VALUES), "rest"),
         # Log decays up to each column; exp of the sums between two tokens.
         **_rows(F32, MATRICES, "g_upto", "decay"),
         # k_j . k_i and k_j . q_i, then A^T and P^T: columns of a slot side by side.
         **_rows(F32, BOTH, "products", space=Space.PSUM),
         **_rows(F32, BOTH, "raw_scores"),
         **_rows(OPERAND, BOTH, "scores"),
-        # k and q for the pairs of one level of a decay per channel.
-        **_rows(OPERAND, (KEYS, SLOTS * PAIR), "scaled"),
+        # k and q as rows of sub-blocks of a decay per channel, and their factors.
+        **_rows(OPERAND, (KEYS, SLOTS * PAIR), "rows"),
+        **_rows(OPERAND, TURNED, "row_factor"),
         # The inverse so far and its transpose; the operands of its next steps.
         **_rows(OPERAND, MATRICES, "X", "X_T", "R", "M", "N_T", "power", "power_T", "factor"),
         # What is written, and the output of a chunk before it is scaled.

@@ -1,0 +1,222 @@
+"""k and q of a group with the decays of their channels: since the chunk's start, until its end.
+
+What the carried state is read with has channels on partitions, as a stationary operand needs them;
+what is added to it has tokens there. A factor is rounded to the operands' dtype, so that VectorE
+multiplies 16-bit numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from backends.nki.program.build import Block, compare, part
+from backends.nki.program.nodes import F32, Function, Pattern, Space, View
+from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, Number, smallest
+from backends.nki.program.structures import EMPTY, Item, Length, Values, tupled
+from backends.nki.schedules.chunked.gates import TEAM, of_slot, per_slot
+from backends.nki.schedules.chunked.operators import EXP, MULTIPLY
+from backends.nki.schedules.chunked.records import (
+    CHUNK,
+    KEYS,
+    PAIR,
+    PER_KEY,
+    SLOTS,
+    STEPS,
+    TURNED,
+    like,
+    slot_of,
+    tile_of,
+)
+from backends.nki.schedules.chunked.schedule import Schedule
+from backends.nki.schedules.chunked.stage import Stage
+from backends.nki.select.layouts import GPSIMD
+
+BANK = 512
+"""fp32 columns that one matmul writes."""
+SUMMED = 32
+"""Tokens whose log decays are summed before the exp that carries a state on: the rows that a
+matmul can be cut to. A smaller sum is rounded less."""
+
+
+def functions(schedule: Schedule) -> Iterator[Function]:
+    """Yield the loading of log decays and what they make of k and q."""
+    yield _scale_vectors(schedule)
+    yield _decay_to_end(schedule)
+    yield _decay_over_chunk(schedule)
+    yield _decay_from_start(schedule)
+
+
+def channel_sums(
+    block: Block, name: str, g: View, mask: View, width: Number = CHUNK, count: Number = CHUNK
+) -> View:
+    """Add sums of log decays per channel and token: `mask`[m, c] says whether token c sums token m.
+
+    Only the first `count` tokens of every `width` get one. The result lies on all channels.
+    """
+    sums = block.tile(name, TURNED, F32, Space.PSUM)
+    with block.loop("slot", 0, SLOTS) as (body, slot):
+        whole = count == width
+        steps = ((width, CHUNK // width), (ONE, count))
+        moving = Pattern(mask.tile, ((CHUNK, CHUNK), *steps), ZERO)
+        dst = Pattern(sums.tile, ((SLOTS * CHUNK, KEYS), *steps), slot * CHUNK)
+        body.do(
+            "nc_matmul",
+            dst=slot_of(sums, slot, CHUNK) if whole else dst,
+            stationary=slot_of(g, slot, KEYS),
+            moving=mask if whole else moving,
+            is_moving_onezero=True,
+            accumulate=False,
+        )
+    return sums
+
+
+def half_of(kq_T: View, first: Number) -> Pattern:
+    """Return k (`first` 0) or q (`first` CHUNK) of every slot."""
+    steps = ((SLOTS * PAIR, KEYS), (PAIR, SLOTS), (ONE, CHUNK))
+    return Pattern(kq_T.tile, steps, first)
+
+
+def _scale_vectors(schedule: Schedule) -> Function:
+    log = schedule.scan.log
+    doc = "Bring in the log decays of every channel; their factors are made in `prepare`."
+    parameters = ("group", "q_sb", "k_sb", "tensors", "sizes", "team")
+    stage = Stage("scale_vectors", parameters, doc, log.span)
+    block = stage.block
+    stage.numbers("group", "gates", "lanes", "steps", "slots", "position", "chunk", "column")
+    (keys,) = stage.numbers("group", "keys")
+    (tensor,) = schedule.tensors(stage, log.name)
+    (total,) = stage.numbers("sizes", "total")
+    strides = schedule.strides(stage, log.dims, schedule.scan.axis, schedule.scan.key_axis)
+    first = Name("chunk")
+    g = block.tile("g_sb", PER_KEY, F32)
+    with block.when(compare(">", (first + STEPS) * CHUNK, total)) as body:
+        body.do("memset", dst=g, value=Literal(0.0), engine=GPSIMD)
+    with block.loop("slot", 0, SLOTS) as (body, slot):
+        body.let_named("lane", Item(TEAM, Name("position") + slot // STEPS))
+        token = body.let_named("token", (first + slot % STEPS) * CHUNK)
+        offsets = Values((schedule.where.offset(log.name, token),), grows=True)
+        to, tokens = slot_of(g, slot, keys), smallest(CHUNK, total - token)
+        source = View(tensor, tensor.shape)
+        body.call("load_rows", to, source, offsets, *strides, tokens, keys)
+    if schedule.scan.valid is not None:
+        stage.numbers("gates", "columns", "chunks")
+        (alive,) = stage.tiles("gates", "alive")
+        with block.when(compare("!=", Name("alive"), NONE)) as body:
+            body.call("only_alive", g, per_slot(alive, ZERO, KEYS), result=g.tile.name)
+    k_sb = stage.given("k_sb", tile_of("group", "k"))
+    block.put("group", g=g, k=k_sb, scaled_levels=EMPTY)
+    return stage.done()
+
+
+def _decay_to_end(schedule: Schedule) -> Function:
+    doc = "beta k exp(G_last - G): what is left of the keys at the end of the chunk."
+    stage = Stage("decay_to_end", ("constants", "group"), doc, schedule.scan.log.span)
+    block = stage.block
+    stage.numbers("group", "gates", "steps", "column", "keys")
+    g, k = stage.of_group("g", "k")
+    stage.numbers("gates", "chunks", "columns")
+    (betas,) = stage.tiles("gates", "betas")
+    (after,) = stage.tiles("constants", "after")
+    (masks,) = stage.numbers("constants", "sums")
+    with block.when(compare("==", Length(masks), 0)) as body:
+        body.comment("Made while the first transfers are under way.")
+        body.call("make_references", Name("constants"))
+    sums = block.tile("to_end", PER_KEY, F32, Space.PSUM)
+    width = block.let_named("width", SLOTS * KEYS)
+    with block.loop("first", 0, width, BANK) as (body, first):
+        span = (first, body.let_named("share", smallest(BANK, width - first)))
+        body.do(
+            "nc_matmul",
+            dst=part(sums, None, span),
+            stationary=after,
+            moving=part(g, None, span),
+            is_stationary_onezero=True,
+            accumulate=False,
+        )
+    decay = block.tile("decay", PER_KEY, like(k))
+    block.do("activation", dst=decay, op=EXP, data=sums)
+    k_left = block.tile("k_left", PER_KEY, like(k))
+    with block.loop("slot", 0, SLOTS) as (body, slot):
+        body.do(
+            "scalar_tensor_tensor",
+            dst=slot_of(k_left, slot, KEYS),
+            data=slot_of(k, slot, KEYS),
+            op0=MULTIPLY,
+            operand0=of_slot(body, betas, ZERO, slot),
+            op1=MULTIPLY,
+            operand1=slot_of(decay, slot, KEYS),
+        )
+    block.put("group", k_left=k_left)
+    return stage.done()
+
+
+def _decay_over_chunk(schedule: Schedule) -> Function:
+    summed = min(SUMMED, schedule.scan.chunk.chunk)
+    parts = schedule.scan.chunk.chunk // summed
+    doc = f"exp(G_last), channels on partitions: a product over {summed} tokens at a time."
+    stage = Stage("decay_over_chunk", ("constants", "group"), doc, schedule.scan.log.span)
+    block = stage.block
+    stage.numbers("group", "keys")
+    (g,) = stage.of_group("g")
+    (ones,) = stage.tiles("constants", "ones")
+    sums = block.tile("sums", (KEYS, parts * SLOTS), F32, Space.PSUM)
+    with block.loop("place", 0, parts * SLOTS) as (body, place):
+        low = body.let_named("low", place // SLOTS * summed)
+        rows = (low, summed)
+        tiling = {"tile_position": tupled(low, 0), "tile_size": tupled(summed, 128)}
+        body.do(
+            "nc_matmul",
+            dst=part(sums, None, (place, 1)),
+            stationary=part(g, rows, (place % SLOTS * KEYS, KEYS)),
+            moving=part(ones, rows, (0, 1)),
+            is_moving_onezero=True,
+            **(tiling if parts > 1 else {}),
+            accumulate=False,
+        )
+    factor = block.tile("last_factor" if parts == 1 else "factors", sums.shape, F32)
+    block.do("activation", dst=factor, op=EXP, data=sums)
+    while parts > 1:
+        parts //= 2
+        name = "last_factor" if parts == 1 else f"factors_{parts}"
+        product = block.tile(name, (KEYS, parts * SLOTS), F32)
+        block.do(
+            "tensor_tensor",
+            dst=product,
+            data1=part(factor, None, (0, parts * SLOTS)),
+            data2=part(factor, None, (parts * SLOTS, parts * SLOTS)),
+            op=MULTIPLY,
+            engine=GPSIMD,
+        )
+        factor = product
+    block.put("group", last_factor=factor)
+    return stage.done()
+
+
+def _decay_from_start(schedule: Schedule) -> Function:
+    doc = "(k exp(G))^T and (q exp(G))^T: the stationaries that read the carried state."
+    stage = Stage("decay_from_start", ("constants", "group"), doc, schedule.scan.log.span)
+    block = stage.block
+    stage.numbers("group", "keys")
+    g, kq_T = stage.of_group("g", "kq_T")
+    (upto,) = stage.tiles("constants", "upto")
+    sums = channel_sums(block, "sums", g, upto)
+    factor = block.tile("factor", TURNED, like(kq_T))
+    block.do("activation", dst=factor, op=EXP, data=sums)
+    for name, first in (("k_T", ZERO), ("q_T", CHUNK)):
+        dst = block.tile(name, TURNED, like(kq_T))
+        block.do(
+            "tensor_tensor",
+            dst=_slots(dst),
+            data1=half_of(kq_T, first),
+            data2=_slots(factor),
+            op=MULTIPLY,
+            engine=GPSIMD,
+        )
+        block.put("group", **{name: dst})
+    return stage.done()
+
+
+def _slots(view: View) -> Pattern:
+    """A tile slot by slot, as `half_of` shows one."""
+    steps = ((SLOTS * CHUNK, KEYS), (CHUNK, SLOTS), (ONE, CHUNK))
+    return Pattern(view.tile, steps, ZERO)
