@@ -19,6 +19,7 @@ from attrs import define, field, frozen
 
 from backends.cost.dma import DataTime, data_time
 from backends.cost.durations import Duration, duration
+from backends.cost.hazards import Edge
 from backends.cost.program import Program
 from backends.cost.rings import Ring, Rings
 from backends.cost.workload import Transfer
@@ -85,6 +86,8 @@ class Core:
     costs: Costs
     throttle: bool = False
     placed: list[Placed | None] = field(init=False)
+    edges: tuple[tuple[Edge, ...], ...] = field(init=False, repr=False)
+    """What each instruction waits for, as far as this machine orders it."""
     _free: dict[str, tuple[float, int | None]] = field(init=False, factory=dict)
     _ring_free: dict[str, tuple[float, int | None]] = field(init=False, factory=dict)
     _moved: float = field(init=False, default=0.0)
@@ -95,6 +98,12 @@ class Core:
 
     def __attrs_post_init__(self) -> None:
         self.placed = [None] * self.program.size
+        self.edges = self.program.edges
+        if not self.costs.machine["dma_unknown_ordered"]:
+            self.edges = tuple(
+                held if all(edge.certain for edge in held) else tuple(e for e in held if e.certain)
+                for held in self.edges
+            )
 
     def queue(self, at: int) -> str:
         """Return the in-order queue that starts an instruction."""

@@ -6,6 +6,9 @@ readers since. Strided boxes overlap when their runs may meet, which can order m
 
 A tile pinned to an address shares its memory object with every tile pinned in the same memory; a
 tile that took a dead tile's memory (`placement.py`) starts with the dead tile's users.
+
+Two transfers whose addresses are known only when the kernel runs may or may not meet in HBM: that
+order is an edge that is not certain, and a machine says whether it counts.
 """
 
 from __future__ import annotations
@@ -37,6 +40,8 @@ class Edge(NamedTuple):
 
     producer: int
     kind: Kind
+    certain: bool = True
+    """False where both addresses are known only when the kernel runs."""
 
 
 class Box(NamedTuple):
@@ -51,6 +56,8 @@ class Box(NamedTuple):
     b1: int
     run: int
     period: int
+    dynamic: int = 0
+    """Of an access whose place is known only when the kernel runs: a number of its own. Else 0."""
 
     def overlaps(self, other: Box) -> bool:
         """Whether the two may share a byte."""
@@ -70,6 +77,8 @@ class Box(NamedTuple):
 
     def covers(self, other: Box) -> bool:
         """Whether every byte of `other` is surely in this one."""
+        if self.dynamic:
+            return False
         if self.period:
             return self == other
         return (
@@ -121,6 +130,7 @@ def dependencies(trace: Trace, placement: Placement) -> tuple[tuple[Edge, ...], 
         heirs.setdefault(placement.lifetimes[buffer][0], []).append(buffer)
     edges: list[tuple[Edge, ...]] = []
     for at, record in enumerate(trace.records):
+        unsure: dict[int, Kind] = {}
         found: dict[int, Kind] = {
             position[index]: Kind.RESULT for index in record.depends_on if index in position
         }
@@ -133,11 +143,15 @@ def dependencies(trace: Trace, placement: Placement) -> tuple[tuple[Edge, ...], 
         for cell, operand in reads:
             # An accumulating matmul lists its destination as read; the write below orders it.
             if not (accumulates and operand == "dst"):
-                _read(cell, at, found)
+                _read(cell, at, found, unsure)
         for cell, _ in writes:
-            _write(cell, at, found, accumulates, trace.records)
+            _write(cell, at, found, unsure, accumulates, trace.records)
         found.pop(at, None)
-        edges.append(tuple(Edge(producer, kind) for producer, kind in found.items()))
+        held = [Edge(producer, kind) for producer, kind in found.items()]
+        for producer, kind in unsure.items():
+            if producer != at and producer not in found:
+                held.append(Edge(producer, kind, certain=False))
+        edges.append(tuple(held))
     return tuple(edges)
 
 
@@ -157,14 +171,17 @@ def _cells(
     written = {spaces[access.buffer] for record in trace.records for access in _written(record)}
     objects: dict[Space, _Object] = {space: _Object() for space in written}
     touched = []
-    for record in trace.records:
+    for at, record in enumerate(trace.records):
         reads = [
-            (_cell(access, buffers[access.buffer], objects[space]), access.operand)
+            (_cell(access, buffers[access.buffer], objects[space], at), access.operand)
             for access in record.reads
             if (space := spaces[access.buffer]) in written
         ]
         writes = [
-            (_cell(access, buffers[access.buffer], objects[spaces[access.buffer]]), access.operand)
+            (
+                _cell(access, buffers[access.buffer], objects[spaces[access.buffer]], at),
+                access.operand,
+            )
             for access in _written(record)
         ]
         touched.append((reads, writes))
@@ -186,14 +203,16 @@ def _space(buffer: Buffer) -> Space:
     return buffer.memory if pinned else buffer.id
 
 
-def _cell(access: Access, buffer: Buffer, held: _Object) -> _Cell:
-    """Return the cell of an access, new or known."""
+def _cell(access: Access, buffer: Buffer, held: _Object, at: int) -> _Cell:
+    """Return the cell of an access of record `at`, new or known."""
     # A pinned tile's partitions are the machine's already, its bytes count from its address.
     pinned = buffer.address is not None and buffer.memory in _ONCHIP
     start = buffer.address[1] if buffer.address is not None and pinned else 0
     b0, b1 = access.b0 + start, access.b1 + start
     period = access.period_bytes
-    box = Box(access.p0, access.p1, b0, b1, access.run_bytes if period else b1 - b0, period)
+    run = access.run_bytes if period else b1 - b0
+    own = at + 1 if access.dynamic and buffer.memory not in _ONCHIP else 0
+    box = Box(access.p0, access.p1, b0, b1, run, period, own)
     cell = held.cells.get(box)
     if cell is None:
         cell = held.cells[box] = _Cell(box)
@@ -221,28 +240,37 @@ def _inherit(heir: _Object, dead: Iterable[_Object]) -> None:
         cell.readers.extend(users)
 
 
-def _read(cell: _Cell, at: int, found: dict[int, Kind]) -> None:
+def _read(cell: _Cell, at: int, found: dict[int, Kind], unsure: dict[int, Kind]) -> None:
     for other in cell.overlapping:
         if other.writer >= 0:
-            found[other.writer] = Kind.RESULT
+            _sure(cell, other, found, unsure)[other.writer] = Kind.RESULT
     cell.readers.append(at)
+
+
+def _sure(
+    cell: _Cell, other: _Cell, found: dict[int, Kind], unsure: dict[int, Kind]
+) -> dict[int, Kind]:
+    """Where an edge between the users of two cells belongs."""
+    return unsure if cell.box.dynamic and other.box.dynamic else found
 
 
 def _write(
     cell: _Cell,
     at: int,
     found: dict[int, Kind],
+    unsure: dict[int, Kind],
     accumulates: bool,
     records: tuple[Record, ...],
 ) -> None:
     for other in cell.overlapping:
+        into = _sure(cell, other, found, unsure)
         for reader in other.readers:
-            found.setdefault(reader, Kind.FREED)
+            into.setdefault(reader, Kind.FREED)
         if other.writer >= 0:
             if accumulates and records[other.writer].engine == "tensor":
-                found.setdefault(other.writer, Kind.ACCUMULATE)
+                into.setdefault(other.writer, Kind.ACCUMULATE)
             else:
-                found[other.writer] = Kind.RESULT
+                into[other.writer] = Kind.RESULT
         if cell.box.covers(other.box):
             other.writer = -1
             other.readers.clear()

@@ -57,7 +57,7 @@ def _priorities(core: Core) -> list[float]:
     for at in range(core.program.size - 1, -1, -1):
         # By now every consumer has added its way to what this one must get through first.
         ways[at] = max(ways[at], _step(core, at, Kind.RESULT))
-        for edge in core.program.edges[at]:
+        for edge in core.edges[at]:
             way = ways[at] + _step(core, edge.producer, edge.kind)
             ways[edge.producer] = max(ways[edge.producer], way)
     return ways
@@ -93,7 +93,7 @@ class _Lane:
     _chosen: str = field(init=False, default="")
 
     def __attrs_post_init__(self) -> None:
-        edges = self.core.program.edges
+        edges = self.core.edges
         self._missing = [len(held) for held in edges]
         self._consumers = [[] for _ in edges]
         for at, held in enumerate(edges):

@@ -39,7 +39,7 @@ def ready_time(core: Core, at: int) -> tuple[float, int | None, str]:
     queue = core.queue(at)
     hop = core.costs.machine["hop"]
     latest: tuple[float, int | None, str] = (0.0, None, "")
-    for edge in core.program.edges[at]:
+    for edge in core.edges[at]:
         met = _met(core, edge, queue, hop)
         if met > latest[0]:
             latest = (met, edge.producer, _REASONS[edge.kind])

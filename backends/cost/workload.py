@@ -164,7 +164,9 @@ def _product(record: Record) -> Product:
 
 
 def _transfer(record: Record, buffers: Mapping[int, Buffer]) -> Transfer:
-    reads = [access for access in record.reads if access.operand not in ("indices", "offset")]
+    reads = [
+        access for access in record.reads if access.operand not in ("index", "indices", "offset")
+    ]
     sides = (*reads, *record.writes)
     onchip = [access for access in sides if buffers[access.buffer].memory in _ONCHIP]
     sizes = [_bytes(access, access in onchip) for access in sides]

@@ -99,6 +99,14 @@ ROWS: tuple[Row, ...] = (
         assume(0, "as trn2", 0, 1),
     ),
     Row(
+        "dma_unknown_ordered",
+        "flag",
+        "whether transfers wait for each other whose addresses are known only at run time",
+        assume(0, "as trn2", 0, 1),
+        assume(0, "not published; the slots of one call differ by contract", 0, 1),
+        assume(0, "as trn2", 0, 1),
+    ),
+    Row(
         "dma_transpose_hbm",
         "fraction",
         "rate of a transposing load, of a plain copy's",

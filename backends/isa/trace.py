@@ -61,6 +61,8 @@ class Access:
     """The keyword of the instruction this access came from: `dst`, `data`, `stationary`, ..."""
     period_bytes: int = 0
     """All runs start at `b0` plus multiples of this; 0: one run, or any place in the box."""
+    dynamic: bool = False
+    """Whether the address is known only when the kernel runs; the box is then the whole buffer."""
 
 
 @frozen

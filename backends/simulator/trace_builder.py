@@ -88,6 +88,7 @@ def _access(raw: RawAccess, uses: list[BufferUse]) -> Access:
         descriptors=descriptors,
         operand=raw.operand,
         period_bytes=period,
+        dynamic=raw.moving,
     )
 
 

@@ -23,6 +23,8 @@ class Tile:
     c0: int
     c1: int
     stride: int = 1
+    dynamic: bool = False
+    """Whether the place is known only when the kernel runs."""
 
     def cut(self, c0: int, c1: int, p0: int = 0, p1: int | None = None, stride: int = 1) -> Tile:
         """Return a part, in elements of the buffer."""
@@ -151,6 +153,7 @@ def _access(tile: Tile, operand: str) -> Access:
         descriptors=partitions * (1 if dense else elements),
         operand=operand,
         period_bytes=0 if dense else size * tile.stride,
+        dynamic=tile.dynamic,
     )
 
 

@@ -52,6 +52,16 @@ def test_tiny_runs_cost_a_floor_each() -> None:
     assert data_time(load(128, 128, run=4), TRN2, 1).alone == 8 * 32 * 7
 
 
+def test_the_number_of_a_slot_is_not_part_of_the_transfer(builder: Builder) -> None:
+    """It lies beside the data as 4 bytes; runs are those of the data."""
+    trace = builder()
+    pool, tile = trace.tile("hbm", (1, 1 << 16)), trace.tile("sbuf", (128, 512))
+    slots = trace.tile("sbuf", (1, 1), dtype="int32")
+    trace.add("dma", "dma_copy", {"dst": tile}, {"src": pool, "index": slots})
+    (work,) = prepare(trace.build()).transfers()
+    assert work.run_bytes == 2048
+
+
 def test_transposes_and_sums_are_slower() -> None:
     plain = data_time(load(128, 512), TRN2, 1).alone
     fractions: dict[TransferKind, float] = {

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from attrs import evolve
+
 from backends.cost.hazards import Edge, Kind, dependencies
 from backends.cost.placement import place
+from backends.cost.program import prepare
+from backends.cost.timeline import program_order
+from backends.isa.machine import MACHINES
 
 Builder = Callable[..., Any]
 
@@ -155,3 +160,35 @@ def test_a_barrier_stands_for_the_partners_writes(builder: Builder) -> None:
     found = edges(trace)
     assert found[1] == {Edge(0, Kind.RESULT)}
     assert Edge(1, Kind.RESULT) in found[2]
+
+
+def test_places_known_at_run_time_may_or_may_not_meet(builder: Builder) -> None:
+    """Slots of a pool: an order that is not certain among them, a certain one with the rest."""
+    trace = builder()
+    pool = trace.tile("hbm", (1, 512))
+    slot = evolve(pool, dynamic=True)
+    old, new, other = (trace.tile("sbuf", (128, 4)) for _ in range(3))
+    trace.dma(old, slot)
+    trace.dma(slot, new)
+    trace.dma(slot, new)
+    trace.dma(other, pool.cut(0, 8))
+    assert edges(trace) == [
+        set(),
+        {Edge(0, Kind.FREED, certain=False)},
+        {Edge(0, Kind.FREED, certain=False), Edge(1, Kind.RESULT, certain=False)},
+        {Edge(1, Kind.RESULT), Edge(2, Kind.RESULT)},
+    ]
+
+
+def test_a_machine_says_whether_the_uncertain_order_counts(builder: Builder) -> None:
+    trace = builder()
+    slot = evolve(trace.tile("hbm", (1, 1 << 11)), dynamic=True)
+    tiles = [trace.tile("sbuf", (128, 16)) for _ in range(2)]
+    trace.dma(slot, tiles[0])
+    trace.dma(tiles[1], slot)
+    program = prepare(trace.build())
+    free, ordered = (
+        program_order([program], MACHINES["trn2"].replaced({"dma_unknown_ordered": flag})).end
+        for flag in (0, 1)
+    )
+    assert ordered > 1.5 * free

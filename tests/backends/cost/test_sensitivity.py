@@ -16,7 +16,12 @@ from backends.isa.machine import MACHINES
 from backends.isa.trace import Trace
 
 STEPS = st.lists(st.tuples(*(st.integers(0, 8) for _ in range(5))), min_size=1, max_size=30)
-DISCRETE = {"dma_rings", "dma_software_unnamed", "excludes_vector_scalar_bank"}
+DISCRETE = {
+    "dma_rings",
+    "dma_software_unnamed",
+    "dma_unknown_ordered",
+    "excludes_vector_scalar_bank",
+}
 
 
 @settings(deadline=None)
