@@ -196,14 +196,16 @@ def verify(
     precisions: Sequence[str] | None = None,
     seed: int = 0,
     settings: Mapping[str, Value] | None = None,
+    jobs: int = 1,
 ) -> VerifyReport:
     """Compare the simulated kernel with the interpreter in float64 and return the verdict.
 
     Every combination of `regimes`, `targets`, core counts `lnc` and `precisions` (None: all that
-    apply) runs; see `gdsl.verification`. Raises UsageError for names that do not exist.
+    apply) runs, in `jobs` processes (more than 1 needs a main module that can be imported); see
+    `gdsl.verification`. Raises UsageError for names that do not exist.
     """
     from gdsl.verification.precisions import PRECISIONS
-    from gdsl.verification.run import ALL_REGIMES, Request
+    from gdsl.verification.request import ALL_REGIMES, Request
     from gdsl.verification.run import verify as run_request
 
     names = ALL_REGIMES if regimes == "all" else regimes
@@ -212,7 +214,7 @@ def verify(
     _known(precisions or (), PRECISIONS, "precision")
     _known(targets, TARGETS, "target")
     request = Request(kernel, shape, targets, lnc, names, precisions, seed, dict(settings or {}))
-    return run_request(request)
+    return run_request(request, jobs=jobs)
 
 
 def _known(names: Sequence[str], known: Sequence[str], what: str) -> None:

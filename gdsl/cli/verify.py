@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+from collections.abc import Sequence
 
 from gdsl.cli import arguments, console
+from gdsl.errors import UsageError
 from gdsl.options import TARGETS
 from gdsl.verification.precisions import PRECISIONS
-from gdsl.verification.report import to_text
-from gdsl.verification.run import ALL_REGIMES, Request, verify
+from gdsl.verification.report import VerifyReport, to_text
+from gdsl.verification.request import ALL_REGIMES, Request
+from gdsl.verification.run import verify
 
 DESCRIPTION = """\
 Run the emitted NKI in the simulator and compare it with the interpreter in float64, in every regime
-that applies. Without -t and --lnc: on trn2 and trn3, on one core and on two.
+that applies. Without -t and --lnc: on trn2 and trn3, on one core and on two. Without --shape: the
+first named shape, for a chunked kernel with few heads and tokens (its regimes bring the lengths).
 
   gdsl verify gdn_tkg --shape qwen3_next_80b
+  gdsl verify gdn_cte gdn_cte_wide_beta -j 4
   gdsl verify gdn_cte --regimes strong-then-weak,split -t trn2 --json"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    arguments.add_file(parser)
+    parser.add_argument("files", metavar="FILE", nargs="+", help=arguments.FILE_HELP)
     parser.add_argument("-t", "--target", metavar="|".join(TARGETS), help="one machine only")
     arguments.add_lnc(parser, "one number of cores only")
     arguments.add_shape(parser)
@@ -38,7 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"of {', '.join(PRECISIONS)} (default: all that apply)",
     )
     parser.add_argument("--seed", type=int, default=0, help="of the inputs (default: 0)")
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument(
+        "-j", "--jobs", type=int, metavar="N", help="processes (default: one for each core)"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="as JSON: an object, a list for several kernels"
+    )
     arguments.add_output(parser, "the report")
 
 
@@ -46,22 +57,37 @@ def run(args: argparse.Namespace) -> int:
     """Verify and print the report."""
     names = arguments.choose(args.regimes, ALL_REGIMES, "regime", lambda: ALL_REGIMES)
     chosen = args.precision and arguments.choose(args.precision, PRECISIONS, "precision", None)
-    request = Request(
-        arguments.define(args.file),
-        shape=args.shape,
-        targets=(arguments.target(args),) if args.target else TARGETS,
-        lnc=(args.lnc,) if args.lnc else (1, 2),
-        regimes=names,
-        precisions=chosen,
-        seed=args.seed,
-        settings=arguments.settings(args),
-        file=args.file,
-    )
-    progress = console.Progress()
-    try:
-        report = verify(request, progress.show)
-    finally:
-        progress.clear()
-    text = json.dumps(report.to_json(), indent=2) + "\n" if args.json else to_text(report)
-    arguments.write_text(args, text)
-    return 0 if report.ok else 1
+    if args.jobs is not None and args.jobs < 1:
+        raise UsageError(f"`--jobs {args.jobs}`: expected 1 or more processes")
+    jobs = args.jobs or _cores()
+    reports = []
+    for file in args.files:
+        request = Request(
+            arguments.define(file),
+            shape=args.shape,
+            targets=(arguments.target(args),) if args.target else TARGETS,
+            lnc=(args.lnc,) if args.lnc else (1, 2),
+            regimes=names,
+            precisions=chosen,
+            seed=args.seed,
+            settings=arguments.settings(args),
+            file=file,
+        )
+        progress = console.Progress()
+        try:
+            reports.append(verify(request, progress.show, jobs))
+        finally:
+            progress.clear()
+    arguments.write_text(args, _as_json(reports) if args.json else "".join(map(to_text, reports)))
+    return 0 if all(report.ok for report in reports) else 1
+
+
+def _as_json(reports: Sequence[VerifyReport]) -> str:
+    documents = [report.to_json() for report in reports]
+    return json.dumps(documents if len(documents) > 1 else documents[0], indent=2) + "\n"
+
+
+def _cores() -> int:
+    """Cores this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1

@@ -8,10 +8,10 @@ import numpy as np
 
 from gdsl.ir.expr import Apply, Expr
 from gdsl.ir.traverse import symbols, walk
-from gdsl.regimes.base import Sizes, base_values, to_arguments
+from gdsl.regimes.base import Sizes, base_values, mapped_axes, to_arguments
 from gdsl.regimes.drive import Unreachable, Values, drive
 from gdsl.regimes.parts import Part, elementwise_parts, input_parts
-from gdsl.regimes.roles import Role
+from gdsl.regimes.roles import Role, Roles
 from gdsl.regimes.trial import Outcome, Setting, Skip, Trial, few_heads, single
 from gdsl.runner import Array
 
@@ -97,13 +97,32 @@ def real_parameters(setting: Setting) -> Outcome:
     """A from 0.001 to 16 and dt from 1e-3 to 0.1, both log-uniform, as models start from."""
     values = setting.values()
     rng = setting.rng()
+    unreachable = Skip("the recurrence has no decay")
     touched = False
     for roles in setting.roles:
         for expr in roles.expressions["decay"]:
-            touched |= _real_gate(setting, expr, values, rng)
-    if not touched:
-        return Skip("the decay has no A and dt parameters; it comes ready-made")
-    return single(setting, values)
+            if _real_gate(setting, expr, values, rng):
+                touched = True
+                continue
+            found = _real_decay(setting, roles, expr, values, rng)
+            if isinstance(found, Skip):
+                unreachable = found
+            else:
+                values, touched = found, True
+    return single(setting, values) if touched else unreachable
+
+
+def _real_decay(
+    setting: Setting, roles: Roles, expr: Expr, values: Values, rng: np.random.Generator
+) -> Values | Skip:
+    """Set a decay that comes ready-made to exp(-A dt): A of each head, dt of each element."""
+    shape = tuple(setting.sizes[axis] for axis in expr.type.axes)
+    heads = mapped_axes(roles.run)
+    of_heads = tuple(n if a in heads else 1 for n, a in zip(shape, expr.type.axes, strict=True))
+    rate = np.exp(rng.uniform(math.log(1e-3), math.log(16), of_heads))
+    target = np.exp(-rate * np.exp(rng.uniform(math.log(1e-3), math.log(0.1), shape)))
+    found = drive(setting.kernel, expr, target, values, setting.sizes)
+    return Skip(f"the decay: {found.reason}") if isinstance(found, Unreachable) else found
 
 
 def _real_gate(setting: Setting, expr: Expr, values: Values, rng: np.random.Generator) -> bool:

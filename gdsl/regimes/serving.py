@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from attrs import evolve
 from numpy.typing import NDArray
 
 from gdsl.ir.kernel import Run
+from gdsl.regimes.base import mapped_axes
 from gdsl.regimes.parts import Part, input_parts, state_parts, symbol_part
 from gdsl.regimes.trial import Outcome, Setting, Skip, single
 from gdsl.runner import Array
@@ -17,6 +19,7 @@ def padding(setting: Setting) -> Outcome:
     if run is None or run.valid_len is None or run.axis is None:
         return Skip("the kernel takes no lengths")
     lengths = symbol_part(setting.kernel, run.valid_len)
+    setting = _with_rows(setting, lengths, 4)
     tokens = setting.sizes[run.axis]
     values = setting.values()
     rows = values[lengths].size
@@ -28,6 +31,15 @@ def padding(setting: Setting) -> Outcome:
                 past = _past(setting, values[lengths], lengths, part, run)
                 values[part] = np.where(past, np.nan, values[part])
     return single(setting, values)
+
+
+def _with_rows(setting: Setting, owner: Part, rows: int) -> Setting:
+    """Return the setting with at least so many rows: of one head each where there were too few."""
+    axis = owner.axes[0]
+    if setting.sizes[axis] >= rows:
+        return setting
+    heads = {name for roles in setting.roles for name in mapped_axes(roles.run)}
+    return evolve(setting, sizes={**setting.sizes, **dict.fromkeys(heads, 1), axis: rows})
 
 
 def _past(setting: Setting, lengths: Array, owner: Part, part: Part, run: Run) -> NDArray[np.bool_]:
@@ -46,6 +58,7 @@ def slots(setting: Setting) -> Outcome:
     if state is None or state.slots is None:
         return Skip("the kernel takes its states from no pool")
     read = symbol_part(setting.kernel, state.slots.read)
+    setting = _with_rows(setting, read, 4)
     values = setting.values()
     rows, pool = values[read].size, setting.sizes[state.slots.axis]
     own = np.where(np.arange(rows) < pool, np.arange(rows), -1).astype(float)
@@ -69,6 +82,7 @@ def reset(setting: Setting) -> Outcome:
     if state is None or state.unless is None:
         return Skip("the kernel has no reset flag")
     flag = symbol_part(setting.kernel, state.unless)
+    setting = _with_rows(setting, flag, 2)
     values = setting.values()
     keep = np.arange(values[flag].size) % 2 == 1
     values[flag] = keep.astype(float)

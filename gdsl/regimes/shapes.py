@@ -9,13 +9,24 @@ import numpy as np
 from gdsl.ir.dims import Product
 from gdsl.regimes.base import Sizes, mapped_axes, to_arguments
 from gdsl.regimes.parts import Part, state_parts, symbol_part
-from gdsl.regimes.trial import Arguments, Outcome, Setting, Skip, Trial, carried_states, single
+from gdsl.regimes.trial import (
+    Arguments,
+    Outcome,
+    Setting,
+    Skip,
+    Trial,
+    carried_states,
+    few_heads,
+    single,
+)
 from gdsl.runner import Array
 from gdsl.shapes import dim_axes
 
 _RECURRENT_LENGTHS = (1, 2, 7, 16)
 _EVERY_CUT = 12
 """Tokens of the run that is cut at every place."""
+_LONG_HEADS = 2
+"""Heads of a run over several chunks."""
 
 
 def gaussian(setting: Setting) -> Outcome:
@@ -38,13 +49,22 @@ def zero_state(setting: Setting) -> Outcome:
 
 
 def lengths(setting: Setting) -> Outcome:
-    """One token, and lengths around one and two chunks: C - 1, C, C + 1, 2 C + 15."""
+    """One token, and lengths around half a chunk, one, two and eight (with few heads)."""
     axis = setting.scan_axis
     if axis is None:
         return Skip("one token per call")
-    chunk = setting.chunk
-    wanted = (1, chunk - 1, chunk, chunk + 1, 2 * chunk + 15) if chunk else _RECURRENT_LENGTHS
-    return _resized(setting, ({axis: setting.tokens(length)} for length in wanted))
+    if setting.chunk is None:
+        return _resized(setting, ({axis: setting.tokens(n)} for n in _RECURRENT_LENGTHS))
+    wanted = dict.fromkeys(setting.tokens(length) for length in _around(setting.chunk))
+    few = few_heads(setting, _LONG_HEADS)
+    return _resized(setting, ({**(few if n > 2 * setting.chunk else {}), axis: n} for n in wanted))
+
+
+def _around(chunk: int) -> tuple[int, ...]:
+    """Lengths at which a chunked kernel changes: half chunks, chunks, tails, groups of chunks."""
+    half = chunk // 2
+    inside = (1, half - 1, half, half + 1, chunk - 1, chunk, chunk + 1, chunk + 5)
+    return (*inside, 2 * chunk + 15, 2 * chunk + 44, 8 * chunk)
 
 
 def rectangular(setting: Setting) -> Outcome:
@@ -59,19 +79,24 @@ def rectangular(setting: Setting) -> Outcome:
 
 
 def head_ratios(setting: Setting) -> Outcome:
-    """One, two and three value heads per key head."""
+    """One, two and three value heads per key head; three in all, which two cores share 1 to 2."""
     group = _group_axis(setting)
     if group is None:
         return Skip("keys and values have the same heads")
-    return _resized(setting, ({group: ratio} for ratio in (1, 2, 3)))
+    alone = dict.fromkeys(_mapped(setting), 1)
+    return _resized(setting, (*({group: n} for n in (1, 2, 3)), {**alone, group: 3}))
 
 
 def one_head(setting: Setting) -> Outcome:
     """One batch row with one head."""
-    axes = {axis for roles in setting.roles for axis in mapped_axes(roles.run)}
+    axes = _mapped(setting)
     if not axes:
         return Skip("the kernel has no delta-rule recurrence")
     return _resized(setting, (dict.fromkeys(axes, 1),))
+
+
+def _mapped(setting: Setting) -> set[str]:
+    return {axis for roles in setting.roles for axis in mapped_axes(roles.run)}
 
 
 def split(setting: Setting) -> Outcome:
@@ -99,7 +124,8 @@ def _splits(setting: Setting, axis: str, plans: list[tuple[int, int]]) -> Iterat
             _tokens(setting, values, sizes, axis, slice(0, cut)),
             _tokens(setting, values, sizes, axis, slice(cut, tokens)),
         )
-        yield Trial(sizes, calls, whole, axis)
+        # Cuts of a short run are many and alike; those around a chunk run everywhere.
+        yield Trial(sizes, calls, whole, axis, once=bool(setting.chunk) and tokens <= _EVERY_CUT)
 
 
 def _tokens(

@@ -68,6 +68,8 @@ class Trial:
     calls: tuple[Arguments, ...] = field(repr=False)
     whole: Arguments | None = field(default=None, repr=False)
     split_axis: str | None = None
+    once: bool = False
+    """One of very many alike: it runs on one target and one number of cores only."""
 
 
 @frozen

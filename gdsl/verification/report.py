@@ -33,6 +33,8 @@ class Case:
     target: str
     lnc: int
     precision: str
+    settings: Mapping[str, Any]
+    """Schedule keys of this variant, where the kernel lets its caller choose."""
     instructions: int
     outputs: tuple[Verdict, ...]
     repro: str
@@ -95,6 +97,7 @@ def _case_json(case: Case) -> dict[str, Any]:
         "target": case.target,
         "lnc": case.lnc,
         "precision": case.precision,
+        "settings": dict(case.settings),
         "instructions": case.instructions,
         "outputs": [_verdict_json(verdict) for verdict in case.outputs],
         "repro": case.repro,
@@ -108,6 +111,7 @@ def _verdict_json(verdict: Verdict) -> dict[str, Any]:
         "e_max": _number(verdict.e_max),
         "bound_rms": verdict.bound_rms,
         "bound_max": verdict.bound_max,
+        "vendor": _number(verdict.vendor),
         "at": {
             **verdict.at,
             "value": _number(verdict.value),
@@ -126,13 +130,17 @@ def _number(value: float) -> float | str:
 
 
 def to_text(report: VerifyReport) -> str:
-    """Return a line per regime, what was skipped, the failures, and the verdict."""
+    """Return a line per regime, what was skipped, the failures, and the verdict.
+
+    Of every regime: the error nearest its bound, the largest single error, and the largest share of
+    what the comparator of the vendor's tests admits.
+    """
     return "\n".join(_lines(report)) + "\n"
 
 
 def _lines(report: VerifyReport) -> Iterator[str]:
     width = max((len(name) for name in (*report.run, *_skipped_names(report))), default=0)
-    yield f"{'regime':<{width}}  cases  worst e_rms of bound   worst e_max  output, where"
+    yield f"{'regime':<{width}}  cases  worst e_rms of bound   worst e_max  vendor  output, where"
     for name in report.run:
         yield from _regime_line(name, [c for c in report.cases if c.regime == name], width)
     for skip in report.skipped:
@@ -163,11 +171,16 @@ def _regime_line(name: str, cases: list[Case], width: int) -> Iterator[str]:
         return
     case, verdict = worst
     largest = max(v.e_max for c in cases for v in c.outputs)
+    vendor = max(v.vendor for c in cases for v in c.outputs)
     mark = "" if all(c.ok for c in cases) else "  DISAGREES"
     yield (
         f"{name:<{width}}  {len(cases):5d}  {verdict.e_rms:11.1e} of {verdict.bound_rms:<7.1e}"
-        f"  {largest:11.1e}  {verdict.name} ({case.precision}, {case.target}){mark}"
+        f"  {largest:11.1e}  {vendor:6.2f}  {verdict.name} ({', '.join(_way(case))}){mark}"
     )
+
+
+def _way(case: Case) -> tuple[str, ...]:
+    return (case.precision, case.target, *map(str, case.settings.values()))
 
 
 def _share(verdict: Verdict) -> float:
@@ -192,10 +205,10 @@ def _verdict_lines(case: Case, verdict: Verdict) -> Iterator[str]:
     place = ", ".join(f"{axis} {index}" for axis, index in verdict.at.items())
     limit = "" if verdict.bound_max is None else f" (bound {verdict.bound_max:.1e})"
     yield (
-        f"{case.regime}, {case.target}, LNC {case.lnc}, {case.precision}: "
+        f"{case.regime}, LNC {case.lnc}, {', '.join(_way(case))}: "
         f"`{verdict.name}` is {verdict.value:.9g} at {place}, expected {verdict.expected:.9g}"
     )
     yield (
         f"  e_rms {verdict.e_rms:.2e} (bound {verdict.bound_rms:.1e}), "
-        f"e_max {verdict.e_max:.2e}{limit}"
+        f"e_max {verdict.e_max:.2e}{limit}, vendor's comparator {verdict.vendor:.2f} of 1"
     )

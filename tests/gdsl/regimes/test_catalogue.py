@@ -66,6 +66,16 @@ def test_a_bounded_gate_cannot_go_below_its_bound() -> None:
     assert "cannot be" in found.reason
 
 
+def test_real_ranges_of_parameters_and_of_a_decay_that_comes_ready_made() -> None:
+    (trial,) = trials("gdn_cte", "real-parameters")
+    logs = -np.log(role("gdn_cte", "decay", trial))
+    assert logs.min() >= 1e-6 * 0.9
+    assert logs.max() <= 1.6 * 1.1
+    # One A for each head: within a head only dt varies, by a factor of 100 at most.
+    assert np.all(logs.max(axis=-1) / logs.min(axis=-1) <= 101)
+    assert logs.max() / logs.min() > 101
+
+
 def test_strong_tokens_precede_weak_ones_in_a_chunk() -> None:
     (trial,) = trials("gdn_cte", "strong-then-weak")
     logs = np.log(role("gdn_cte", "decay", trial))
@@ -109,13 +119,27 @@ def test_a_zero_key_and_its_neighbours() -> None:
 
 
 def test_lengths_stand_around_chunks() -> None:
-    assert [t.sizes["T"] for t in trials("gdn_cte", "lengths")] == [1, 15, 16, 17, 47]
+    found = trials("gdn_cte", "lengths")
+    lengths = [1, 7, 8, 9, 15, 16, 17, 21, 47, 76, 128]
+    assert sorted(t.sizes["T"] for t in found) == lengths
+    assert all(t.sizes["Hk"] * t.sizes["G"] <= 2 for t in found if t.sizes["T"] > 32)
+
+
+def test_a_chunk_of_128_meets_the_lengths_of_issues() -> None:
+    kernel = gdsl.load("gdn_cte").kernel
+    sizes = {"B": 1, "Hk": 1, "G": 1, "T": 8, "K": 4, "V": 4}
+    found = REGIMES["lengths"].trials(Setting(kernel, sizes, 0, 128))
+    assert not isinstance(found, Skip)
+    lengths = {trial.sizes["T"] for trial in found}
+    assert {1, 63, 64, 65, 127, 128, 129, 133, 271, 300, 1024} <= lengths
 
 
 def test_rectangles_and_head_ratios() -> None:
     shapes = {(t.sizes["K"], t.sizes["V"]) for t in trials("gdn_cte", "rectangular")}
     assert shapes == {(16, 8), (8, 16)}
-    assert [t.sizes["G"] for t in trials("gdn_cte", "head-ratios")] == [1, 2, 3]
+    found = trials("gdn_cte", "head-ratios")
+    assert {t.sizes["G"] for t in found} == {1, 2, 3}
+    assert any(t.sizes["B"] * t.sizes["Hk"] * t.sizes["G"] == 3 for t in found)
     assert isinstance(REGIMES["head-ratios"].trials(setting("gdn_tkg")), Skip)
 
 
@@ -138,6 +162,12 @@ def test_padding_slots_and_reset_poison_what_must_not_be_read() -> None:
     poisoned = np.asarray(np.isnan(call["query"]).any(axis=(1, 3)))
     lengths = call["valid_len"].astype(int)
     np.testing.assert_array_equal(poisoned, np.arange(8) >= lengths[:, None])
+
+    one_row = Setting(kernel, {**sizes, "B": 1}, 0, 16)
+    more = REGIMES["padding"].trials(one_row)
+    assert not isinstance(more, Skip)
+    (few,) = more
+    assert sorted(few.calls[0]["valid_len"]) == [0, 4, 7, 8]
 
     kernel = gdsl.load("gdn_tkg_pool").kernel
     sizes = {"B": 8, "N": 9, "Hk": 1, "G": 2, "K": 4, "V": 4}

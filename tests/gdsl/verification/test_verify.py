@@ -14,7 +14,7 @@ import gdsl
 from gdsl import registry
 from gdsl.emitter import EmitOptions, NkiProgram
 from gdsl.verification.precisions import precisions
-from gdsl.verification.run import ALL_REGIMES
+from gdsl.verification.request import ALL_REGIMES
 
 Cli = Callable[..., Any]
 SHAPE = "B=1,Hv=3,K=16,V=8"
@@ -94,7 +94,7 @@ def test_wrong_instructions_are_found(
 ) -> None:
     _break(monkeypatch, old, new)
     regimes = "gaussian,identical-keys,real-parameters"
-    assert cli("verify", "gdn_tkg", "--shape", SHAPE, "--regimes", regimes).code == 1
+    assert cli("verify", "gdn_tkg", "--shape", SHAPE, "--regimes", regimes, "-j", "1").code == 1
 
 
 def test_a_text_that_the_machine_refuses_is_a_finding_with_the_regime(

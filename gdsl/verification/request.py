@@ -1,0 +1,106 @@
+"""What to verify, and in which combinations; what runs when nothing is said."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from attrs import field, frozen
+
+from gdsl.ir.kernel import Kernel
+from gdsl.options import TARGETS
+from gdsl.pipeline import Compilation, Definition
+from gdsl.regimes.catalogue import REGIMES
+from gdsl.regimes.trial import Setting, few_heads
+from gdsl.shapes import resolve_sizes
+from gdsl.verification.precisions import Precision, precisions
+
+if TYPE_CHECKING:
+    from gdsl.algorithm.schedule_keys import Value
+
+LNC_BITS = "lnc-bits"
+"""The check that two cores give the bits of one; it compares two simulations."""
+ALL_REGIMES: tuple[str, ...] = (*REGIMES, LNC_BITS)
+
+_PROMPT_HEADS = 4
+_PAST_CHUNK = 5
+"""Tokens behind the first chunk: a full one and a tail."""
+
+
+@frozen
+class Request:
+    """What to verify, and in which combinations.
+
+    Without a `shape`: the first named one. Of a kernel in chunked form it is cut to a few heads and
+    tokens, since its regimes bring the lengths they need.
+    """
+
+    definition: Definition
+    shape: str | Mapping[str, int] | None = None
+    targets: Sequence[str] = TARGETS
+    lnc: Sequence[int] = (1, 2)
+    regimes: Sequence[str] = ALL_REGIMES
+    precisions: Sequence[str] | None = None
+    seed: int = 0
+    settings: Mapping[str, Value] = field(factory=dict)
+    file: str | None = None
+    """What a user types for FILE, for the commands that repeat a case."""
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """The object that semantics returned; the interpreter is given this and nothing later."""
+        return self.definition.kernel
+
+    @cached_property
+    def chunk(self) -> int | None:
+        """Tokens per chunk; None for a kernel without chunked runs."""
+        plan = Compilation(self.definition, settings=self.settings).plan
+        return int(plan.settings["chunk"]) if plan.form == "chunked" else None
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """The size of every axis."""
+        sizes = resolve_sizes(self.kernel, self.definition.shapes, self.shape)
+        if self.shape is not None or self.chunk is None:
+            return sizes
+        setting = Setting(self.kernel, sizes, self.seed, self.chunk)
+        small = few_heads(setting, _PROMPT_HEADS)
+        if setting.scan_axis is not None:
+            tokens = min(sizes[setting.scan_axis], self.chunk + _PAST_CHUNK)
+            small[setting.scan_axis] = setting.tokens(tokens)
+        return resolve_sizes(self.kernel, (), small)
+
+    @cached_property
+    def chosen(self) -> tuple[Precision, ...]:
+        """The precisions that apply and are asked for."""
+        schedule = self.definition.schedule(self.targets[0])
+        written = {s.key: s.value for s in schedule.settings} if schedule else {}
+        known = precisions(self.kernel, {**written, **self.settings})
+        return tuple(p for name, p in known.items() if name in (self.precisions or known))
+
+    @cached_property
+    def variants(self) -> tuple[Mapping[str, Value], ...]:
+        """Each way to invert a chunk that the kernel lets its caller choose, as settings."""
+        from gdsl.algorithm.schedule_keys import SCHEDULE_KEYS
+
+        plan = Compilation(self.definition, settings=self.settings).plan
+        exposed = {item.key for item in plan.exposed}
+        if "inverse" not in exposed or "inverse" in self.settings:
+            return ({},)
+        ways = [way for way in SCHEDULE_KEYS["inverse"].choices or () if way != "auto"]
+        return tuple({"inverse": way} for way in ways)
+
+    def repeat(
+        self, regime: str, target: str, lnc: int, precision: str, settings: Mapping[str, Value]
+    ) -> str:
+        """Return the command that runs one regime in one combination again."""
+        shape = ",".join(f"{axis}={size}" for axis, size in self.sizes.items())
+        words = ["gdsl", "verify", self.file or self.kernel.name, "--regimes", regime]
+        words += ["--shape", shape, "-t", target, "--precision", precision]
+        words += [] if regime == LNC_BITS else ["--lnc", str(lnc)]
+        words += ["--seed", str(self.seed)]
+        for key, value in {**self.settings, **settings}.items():
+            words += ["--set", f"{key}={value}"]
+        return shlex.join(words)
