@@ -22,19 +22,14 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from attrs import frozen
 
+from examples.bench import table
 from gdsl import api
-from gdsl.cli import nki_arguments
 from gdsl.errors import GdslError
-from gdsl.estimate import estimate, estimate_nki, shapes_only
-from gdsl.ir.dtypes import Dtype
+from gdsl.estimate import estimate
 from gdsl.nki_source import nki_source
 from gdsl.pipeline import Definition
-from gdsl.profiler import CostReport
-from gdsl.regimes.typed import bind_dtypes
-from gdsl.shapes import tensor_shape
 
 HEADS = (8, 32, 128, 1024)
 HEAD = 128
@@ -125,8 +120,7 @@ def main() -> int:
 
 
 def _rows(chosen: argparse.Namespace, counts: Sequence[int]) -> Iterator[str]:
-    yield "| heads | kernel | program order | list-scheduled | range | / HBM | at most |"
-    yield "|---:|---|---:|---:|---|---:|---:|"
+    yield table.head("heads")
     for heads in counts:
         first: float | None = None
         for ours in KERNELS:
@@ -136,53 +130,18 @@ def _rows(chosen: argparse.Namespace, counts: Sequence[int]) -> Iterator[str]:
             limit = LIMITS.get((ours.label, heads))
             designed = (chosen.target, chosen.lnc) == ("trn2", 1)
             most = limit(report.hbm, first) if limit is not None and designed else None
-            yield _row(heads, ours.label, report, most)
+            yield table.row(str(heads), ours.label, report, most)
         for words in chosen.against:
-            yield _other(words, heads, chosen.target, chosen.lnc)
-
-
-def _row(heads: int, label: str, report: CostReport, most: float | None) -> str:
-    time = report.estimate
-    return (
-        f"| {heads} | {label} | {time.program_order:.2f} | {time.list_scheduled:.2f} "
-        f"| {report.low:.2f} to {report.high:.2f} | {time.program_order / report.hbm:.2f} "
-        f"| {'' if most is None else f'{most:.2f}'} |"
-    )
-
-
-def _other(words: Sequence[str], heads: int, target: str, lnc: int) -> str:
-    """The row of somebody's kernel, or what the machine refused."""
-    path, entry = nki_source(words[0])
-    label = f"{path.name}:{entry}"
-    specs = argparse.Namespace(
-        arg=[word.replace("{H}", str(heads)) for word in words[1:]], inputs=None, seed=0
-    )
-    given = {**_like_ours(entry, heads), **nki_arguments.arguments(specs, data=False)}
-    try:
-        report = estimate_nki(words[0], given, target=target, lnc=lnc).report
-    except GdslError as error:
-        found = error.diagnostics[0] if error.diagnostics else None
-        reason = f"{found.code}: {found.message}" if found else str(error).splitlines()[0]
-        return f"| {heads} | {label} | refused: {reason} | | | | |"
-    return _row(heads, label, report, None)
+            given = _like_ours(words[0].rpartition(":")[2], heads)
+            sizes = {"H": heads}
+            yield table.foreign(words, str(heads), given, sizes, chosen.target, chosen.lnc)
 
 
 def _like_ours(entry: str, heads: int) -> dict[str, Any]:
-    """Return the arguments of our kernel of that name, without data; none where there is none.
-
-    Outputs that the caller brings are fp32, as in our contracts.
-    """
+    """Return the arguments of our kernel of that name; none where there is none."""
     for ours in KERNELS:
         if ours.label.startswith(f"{entry},"):
-            definition, sizes = ours.define(), ours.sizes(heads)
-            kernel = definition.kernel
-            given: dict[str, Any] = shapes_only(kernel, sizes, bind_dtypes(kernel, Dtype.BF16))
-            outputs = {output.name: output for output in kernel.outputs}
-            for argument in kernel.call.arguments:
-                if argument.role == "output":
-                    shape = tensor_shape(outputs[argument.name].dims, sizes)
-                    given[argument.name] = np.broadcast_to(np.float32(0), shape)
-            return given
+            return table.arguments_of(ours.define(), ours.sizes(heads))
     return {}
 
 
