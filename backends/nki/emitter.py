@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from attrs import frozen
 
@@ -17,7 +18,6 @@ from backends.nki.program.show import program_text
 from backends.nki.refusal import refuse
 from backends.nki.schedules.block.projection_program import projection_program
 from backends.nki.schedules.chunked import chunked_program
-from backends.nki.schedules.chunked.memory import traced_peak
 from backends.nki.schedules.decode import decode_program
 from backends.nki.schedules.window import has_window, window_program
 from gdsl.algorithm.plan import Plan
@@ -75,7 +75,7 @@ class NkiEmitter:
         self, plan: Plan, options: EmitOptions, sizes: Mapping[str, int], lnc: int
     ) -> Footprint:
         """Return the on-chip memory of the core that needs most, at the widest dtypes."""
-        return _footprint(plan, _program(plan, options.target), options, sizes, lnc)
+        return _footprint(plan, _program(plan, options.target), sizes, lnc)
 
     def misfits(
         self, plan: Plan, options: EmitOptions, sizes: Mapping[str, int], lnc: int
@@ -87,22 +87,18 @@ class NkiEmitter:
             program,
             options.target,
             sizes,
-            lambda changed: _footprint(plan, program, options, changed, lnc),
+            lambda changed: _footprint(plan, program, changed, lnc),
         )
 
 
-def _footprint(
-    plan: Plan, program: Program, options: EmitOptions, sizes: Mapping[str, int], lnc: int
-) -> Footprint:
+def _footprint(plan: Plan, program: Program, sizes: Mapping[str, int], lnc: int) -> Footprint:
     shapes = {
         p.name: tuple(int(evaluate(size, sizes)) for size in p.tile.shape)
         for p in program.parameters
         if p.tile is not None
     }
-    if plan.form == "chunked":
-        text = module_text((Entry(program, ""),), (), origins=False)
-        return _chunked_footprint(program, text, shapes, lnc)
-    numbers = {p.name: p.default for p in plan.kernel.kernel.params}
+    numbers: dict[str, Any] = {p.name: p.default for p in plan.kernel.kernel.params}
+    numbers |= {exposed.argument: exposed.default for exposed in plan.exposed}
     peaks = [
         footprint(
             program,
@@ -129,22 +125,6 @@ def _product(text: str, plan: Plan, program: Program, options: EmitOptions) -> N
         target=options.target,
         arguments=tuple(p.name for p in program.parameters),
         returns=plan.kernel.kernel.call.returns,
-    )
-
-
-def _chunked_footprint(
-    program: Program, text: str, shapes: Mapping[str, tuple[int, ...]], lnc: int
-) -> Footprint:
-    """The memory of a hand-written schedule, whose text is all there is."""
-    tensors = {
-        p.name: (shapes[p.name], "float32" if p.tile.element.bytes == 4 else "bfloat16")
-        for p in program.parameters
-        if p.tile is not None
-    }
-    peaks = [traced_peak(text, program.entry, tensors, core, lnc) for core in range(lnc)]
-    return Footprint(
-        max(peak.sbuf_bytes_per_partition for peak in peaks),
-        max(peak.psum_banks for peak in peaks),
     )
 
 

@@ -290,7 +290,7 @@ def update_head(state_sb, prepared, identity_sb, new_sb, K, V, head, lane, heads
         dst=new_sb[:, head % 4 * V : (head % 4 + 1) * V],
         data=delta_psum,
         op0=nl.multiply,
-        operand0=k_q_T_sb[:, 3 * (lane + head) + 2 : 3 * (lane + head) + 2 + 1],
+        operand0=k_q_T_sb[:, 3 * (lane + head) + 2 : 3 * (lane + head) + 3],
         op1=nl.add,
         operand1=decayed_sb,
     )

@@ -64,7 +64,9 @@ def _function(writer: Writer, function: Function) -> None:
     writer.call(f"def {function.name}", list(function.parameters))
     writer.lines[-1] += ":"
     with writer.indented():
-        writer.text(f'"""{function.doc}"""')
+        # Several paragraphs end on a line of their own, as the usual formatter has it.
+        end = "\n" if "\n\n" in function.doc else ""
+        writer.text(f'"""{function.doc}{end}"""')
         writer.forget_origin()
         write_statements(writer, function.body)
         if function.returns:

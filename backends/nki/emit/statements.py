@@ -32,7 +32,7 @@ from backends.nki.program.nodes import (
     Verbatim,
     View,
 )
-from backends.nki.program.numbers import ONE, ZERO, Number
+from backends.nki.program.numbers import ONE, ZERO, Binary, Number
 from backends.nki.program.structures import Record, Values
 
 
@@ -126,20 +126,33 @@ def _decision(writer: Writer, decision: If) -> None:
 
 
 def _assign(writer: Writer, target: str, value: Number) -> None:
-    """`target = value`; a record or a tuple that is too wide has one entry a line."""
+    """`target = value`; what is too wide has one entry, or one summand, a line."""
     flat = f"{target} = {value}"
-    if writer.fits(flat) or not isinstance(value, Record | Values):
+    if writer.fits(flat):
         writer.line(flat)
         return
-    if isinstance(value, Record):
-        entries = [f'"{name}": {held}' for name, held in value.fields]
-    else:
-        entries = [str(held) for held in value.values]
-    writer.line(f"{target} = {str(value)[0]}")
+    match value:
+        case Record(fields=fields):
+            brackets, entries = "{}", [f'"{name}": {held},' for name, held in fields]
+        case Values(values=values):
+            brackets, entries = "[]" if value.grows else "()", [f"{held}," for held in values]
+        case Binary(op="+"):
+            brackets, entries = "()", _summands(value)
+        case _:
+            writer.line(flat)
+            return
+    writer.line(f"{target} = {brackets[0]}")
     with writer.indented():
         for entry in entries:
-            writer.line(f"{entry},")
-    writer.line(str(value)[-1])
+            writer.line(entry)
+    writer.line(brackets[1])
+
+
+def _summands(value: Number) -> list[str]:
+    """The summands of a sum; all but the first begin with `+`."""
+    if isinstance(value, Binary) and value.op == "+":
+        return [*_summands(value.left), f"+ {value.right}"]
+    return [str(value)]
 
 
 def _take(writer: Writer, names: tuple[str, ...], record: str) -> None:

@@ -78,9 +78,13 @@ class Block:
     ) -> View:
         """Create a tile and return a view of all of it."""
         sizes = tuple(number(size) for size in shape)
-        tile = Tile(self.names.fresh(stem), sizes, element, space)
+        return self.create(Tile(self.names.fresh(stem), sizes, element, space))
+
+    def create(self, tile: Tile) -> View:
+        """Create exactly this tile, under a name that may stand for another one before."""
+        self.names.taken.add(tile.name)
         self.statements.append(Allocate(tile, self.origin))
-        return View(tile, sizes)
+        return View(tile, tile.shape)
 
     def later(
         self, stem: str, shape: tuple[Numeric, ...], element: Element, space: Space = Space.SBUF

@@ -195,6 +195,10 @@ def binary(op: str, left: Numeric, right: Numeric) -> Number:
         left, right = right, left
     if op in ("+", "*") and isinstance(right, Binary) and right.op == op:
         return binary(op, binary(op, left, right.left), right.right)
+    if op == "+" and isinstance(right, Literal):
+        match left:
+            case Binary(op="+", left=rest, right=Literal(value=known)):
+                return binary("+", rest, Literal(known + right.value))
     if op == "+" and (more := _one_more(left, right)) is not None:
         return more
     return Binary(op, left, right)

@@ -91,6 +91,12 @@ def defined(statements: Sequence[Statement]) -> tuple[str, ...]:
     return tuple(s.tile.name for s in statements if isinstance(s, Allocate))
 
 
+def names_in(values: Iterable[Number], known: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the names that values mention, each once, without the `known` ones."""
+    found = dict.fromkeys(name for value in values for name in _names(value))
+    return tuple(name for name in found if name not in known)
+
+
 def used(statements: Sequence[Statement]) -> set[str]:
     """Return every name that statements mention."""
     return set(_used(statements))

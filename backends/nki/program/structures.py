@@ -109,7 +109,9 @@ class Slice(Structure):
         return f"{self.values}[{self.start}:{self.stop}]"
 
     def valued(self, names: Mapping[str, Any]) -> Any:
-        return evaluate(self.values, names)[evaluate(self.start, names) : evaluate(self.stop, names)]
+        return evaluate(self.values, names)[
+            evaluate(self.start, names) : evaluate(self.stop, names)
+        ]
 
     def parts(self) -> tuple[Number, ...]:
         return (self.values, self.start, self.stop)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from backends.nki.program.build import Block, compare
 from backends.nki.program.nodes import F32, Element, Function, Integers, Operand, Token, View
 from backends.nki.program.numbers import Literal, Name, Number, Numeric, number
-from backends.nki.program.structures import EMPTY, Record
+from backends.nki.program.structures import EMPTY, Record, Text
 from backends.nki.schedules.chunked.operators import EQUAL, GREATER, GREATER_EQUAL
 from backends.nki.schedules.chunked.records import CHUNK, SQUARE, like
 from backends.nki.schedules.chunked.schedule import Schedule
@@ -18,7 +18,7 @@ from backends.nki.select.layouts import GPSIMD
 def functions(schedule: Schedule) -> Iterator[Function]:
     """Yield `make_constants` and `make_masks`."""
     yield _constants(schedule)
-    yield _masks()
+    yield _masks(schedule)
 
 
 def select(
@@ -73,7 +73,7 @@ def _constants(schedule: Schedule) -> Function:
     return stage.done("constants")
 
 
-def _masks() -> Function:
+def _masks(schedule: Schedule) -> Function:
     stage = Stage(
         "make_masks",
         ("constants",),
@@ -81,8 +81,7 @@ def _masks() -> Function:
     )
     block = stage.block
     (identity,) = stage.tiles("constants", "identity")
-    _, first_level = stage.numbers("constants", "levels", "first_level")
-    dtype = like(identity)
+    stage.numbers("constants", "levels")
     minus_ones = block.tile("minus_ones", SQUARE, F32)
     block.do("memset", dst=minus_ones, value=Literal(-1.0))
     block.comment(
@@ -90,18 +89,27 @@ def _masks() -> Function:
         "second."
     )
     with block.each(("width",), Name("MASKED_MERGES")) as body:
-        level = halves(body, minus_ones, Name("width"), "level", dtype)
+        level = halves(body, minus_ones, Name("width"), "level", like(identity))
         body.append("levels", Name(level.tile.name))
-    with block.when(compare(">", first_level, 1)) as body:
-        LEAF = Name("LEAF")
-        body.comment("-1 above the diagonal inside each block of LEAF rows.")
-        rows_from = body.tile("rows_from", SQUARE, F32)
-        leaves = body.tile("leaves", SQUARE, dtype)
-        blocks = ((-LEAF, CHUNK // LEAF), (0, LEAF))
-        select(body, rows_from, minus_ones, blocks, 1, 0, GREATER_EQUAL)
-        select(body, leaves, rows_from, ((1, CHUNK),), -1, 0, GREATER)
-        body.put("constants", leaves=leaves)
+    if not schedule.doubled_leaf:
+        return stage.done()
+    if len(schedule.inverses) == 1:
+        _leaves(block, minus_ones, like(identity))
+        return stage.done()
+    (algorithm,) = stage.numbers("constants", "algorithm")
+    with block.when(compare("==", algorithm, Text("neumann"))) as body:
+        _leaves(body, minus_ones, like(identity))
     return stage.done()
+
+
+def _leaves(block: Block, minus_ones: View, dtype: Element) -> None:
+    LEAF = Name("LEAF")
+    block.comment("-1 above the diagonal inside each block of LEAF rows.")
+    rows_from, leaves = block.tile("rows_from", SQUARE, F32), block.tile("leaves", SQUARE, dtype)
+    blocks = ((-LEAF, CHUNK // LEAF), (0, LEAF))
+    select(block, rows_from, minus_ones, blocks, 1, 0, GREATER_EQUAL)
+    select(block, leaves, rows_from, ((1, CHUNK),), -1, 0, GREATER)
+    block.put("constants", leaves=leaves)
 
 
 def halves(block: Block, values: View, width: Number, name: str, dtype: Element) -> View:

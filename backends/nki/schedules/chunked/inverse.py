@@ -33,6 +33,7 @@ from gdsl.source import Span
 
 def functions(schedule: Schedule) -> Iterator[Function]:
     """Yield the steps of inverting I + A of a group."""
+    turn_keys = () if schedule.scan.channels else (_turn_keys,)
     for write in (
         _mask_merge,
         _start_inverse,
@@ -41,7 +42,7 @@ def functions(schedule: Schedule) -> Iterator[Function]:
         _merge_write,
         _block_read,
         _block_write,
-        _turn_keys,
+        *turn_keys,
     ):
         yield write(schedule.scan.solve_span)
 

@@ -19,7 +19,9 @@ from gdsl.source import Span
 
 
 def functions(schedule: Schedule) -> Iterator[Function]:
-    """Yield the steps of a doubling leaf."""
+    """Yield the steps of a doubling leaf, if the plan may have one."""
+    if not schedule.doubled_leaf:
+        return
     for write in (
         _mask_leaves,
         _turn_leaves,

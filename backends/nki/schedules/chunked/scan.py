@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from backends.nki.program.numbers import Literal, Name, Number
 from backends.nki.refusal import refuse
 from gdsl.algorithm.chunk_plan import AnchoredSegments, ChunkPlan, DeltaSolve, Rows
 from gdsl.algorithm.erasure import quotient
@@ -18,10 +19,11 @@ from gdsl.source import Span
 
 @frozen
 class Scan:
-    """One chunked delta rule whose vectors and gates are inputs; `scale` is Python text."""
+    """One chunked delta rule whose vectors and gates are inputs."""
 
     kernel: Kernel
     run: Run
+    chunk: ChunkPlan
     axis: str
     key_axis: str
     value_axis: str
@@ -30,7 +32,8 @@ class Scan:
     value: Input
     log: Input
     beta: Input
-    scale: str
+    scale: Number
+    """The trace-time factor of the query."""
     channels: bool
     """Whether the decay is per channel."""
     valid: Input | None
@@ -81,6 +84,7 @@ def scan_of(plan: Plan) -> Scan:
     return Scan(
         kernel=kernel,
         run=run,
+        chunk=chunk,
         axis=run.axis or "",
         key_axis=chunk.key_axis,
         value_axis=chunk.value_axis,
@@ -138,33 +142,33 @@ class _Reader:
     def plain(self, expr: Expr | None, what: str) -> Input:
         """The input that an expression is."""
         item, scale = self.scaled(expr, what)
-        if scale != "1.0":
+        if scale != Literal(1.0):
             raise self._refuse(what, expr.span if expr else None)
         return item
 
-    def scaled(self, expr: Expr | None, what: str) -> tuple[Input, str]:
+    def scaled(self, expr: Expr | None, what: str) -> tuple[Input, Number]:
         """The input that an expression is, and the trace-time factor before it."""
         bound = None if expr is None else bind_arguments(expr, self.run, self.builder)
         inputs = {item.symbol: item for item in self.kernel.inputs}
         params = {param.symbol: param.name for param in self.kernel.params}
         negative, parts = factors(bound) if bound is not None else (False, ())
         found: list[Input] = []
-        numbers: list[str] = ["-1.0"] if negative else []
+        scale: Number = Literal(-1.0 if negative else 1.0)
         for part in parts:
             match part:
                 case Ref(symbol=symbol) if symbol in inputs:
                     found.append(inputs[symbol])
                 case Ref(symbol=symbol) if symbol in params:
-                    numbers.append(params[symbol])
+                    scale = scale * Name(params[symbol])
                 case Const(value=value):
-                    numbers.append(repr(value))
+                    scale = scale * value
                 case Size(axis=axis):
-                    numbers.append(axis)
+                    scale = scale * Name(axis)
                 case _:
                     raise self._refuse(what, part.span)
         if len(found) != 1:
             raise self._refuse(what, expr.span if expr else None)
-        return found[0], " * ".join(numbers) or "1.0"
+        return found[0], scale
 
     def _refuse(self, what: str, span: Span | None) -> Exception:
         return refuse(

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from attrs import frozen
 
 from backends.nki.contract import Contract
-from backends.nki.program.nodes import Element
+from backends.nki.program.nodes import Element, Tile
+from backends.nki.program.numbers import Number
+from backends.nki.program.outline import names_in
 from backends.nki.schedules.chunked.addresses import Addresses
 from backends.nki.schedules.chunked.scan import Scan
-from gdsl.algorithm.plan import Plan
+from backends.nki.schedules.chunked.stage import Stage
+from gdsl.algorithm.chunk_plan import DeltaSolve, Inverse, InverseKind
+from gdsl.algorithm.plan import Plan, Resolved
+from gdsl.ir.dims import Dim
 
 
 @frozen
@@ -24,3 +31,41 @@ class Schedule:
     def operand(self) -> Element:
         """The dtype of the matmul operands where the query tensor is at hand."""
         return self.contract.element(self.scan.query.name, self.scan.query.dtype)
+
+    @property
+    def inverses(self) -> tuple[Inverse, ...]:
+        """The inverse of the plan, then those that a trace-time argument may choose instead."""
+        solve = self.scan.chunk.solve
+        if not isinstance(solve, DeltaSolve):
+            return ()
+        exposed = any(e.key == "inverse" for e in self.plan.exposed)
+        return (solve.inverse, *(solve.alternatives if exposed else ()))
+
+    @property
+    def doubled_leaf(self) -> int:
+        """Rows of the leaves that are doubled, 0 when none are."""
+        leaves = [i.leaf for i in self.inverses if i.kind is InverseKind.DOUBLING]
+        return leaves[0] if leaves else 0
+
+    def setting(self, key: str) -> Resolved:
+        """A schedule key and who decided it."""
+        return next(setting for setting in self.plan.resolved if setting.key == key)
+
+    def corrections_follow_dtype(self, inverse: Inverse) -> bool:
+        """Whether fp32 operands may do with fewer corrections of a leaf than the plan has."""
+        asked = self.setting("corrections").origin in ("file", "override")
+        return not asked and inverse.corrections > 1
+
+    def tensors(self, stage: Stage, *names: str) -> tuple[Tile, ...]:
+        """Bring tensors in HBM in from the record `tensors`."""
+        stage.block.take("tensors", *names)
+        held = self.contract.tensors | {t.name: t for t in self.contract.outputs.values()}
+        return tuple(held[name] for name in names)
+
+    def strides(self, stage: Stage, dims: Sequence[Dim], *axes: str) -> tuple[Number, ...]:
+        """Elements between neighbours along axes; brings the sizes they need in."""
+        steps = tuple(self.where.stride(dims, axis) for axis in axes)
+        missing = [name for name in names_in(steps) if name not in stage.block.names.taken]
+        if missing:
+            stage.block.take("sizes", *missing)
+        return steps

@@ -60,7 +60,7 @@ def _segments(schedule: Schedule) -> AnchoredSegments:
 def _levels(schedule: Schedule) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Half widths of blocks that are written in place, and of those that need a mask."""
     levels, chunk = _segments(schedule).levels, schedule.scan.chunk.chunk
-    placed = tuple(w for w in levels if 2 * w >= min(QUADRANT, chunk))
+    placed = tuple(w for w in reversed(levels) if 2 * w >= min(QUADRANT, chunk))
     return placed, tuple(w for w in levels if w not in placed)
 
 
@@ -85,17 +85,15 @@ def steps(schedule: Schedule) -> tuple[Step, ...]:
     """Return the steps from loaded vectors to scores."""
     both = (CONSTANTS, GROUP)
     placed, masked = _levels(schedule)
-    found = [
-        Step("decay_to_end", both),
-        Step("decay_over_chunk", both),
-        Step("decay_from_start", both),
+    # GpSimdE has time for one level; it begins with it, since TensorE waits for all of them.
+    scaled = [
+        Step("scale_level", (*both, Literal(place), VECTOR if place else GPSIMD))
+        for place, _ in enumerate(placed)
     ]
+    found = [Step("decay_to_end", both), *scaled[:1], Step("decay_over_chunk", both)]
     if _segments(schedule).subblock > 1:
         found += [Step("scale_columns", both), Step("scale_rows", (GROUP,))]
-    for place, _ in enumerate(placed):
-        # GpSimdE has time for one of them.
-        engine = GPSIMD if place == len(placed) - 1 else VECTOR
-        found.append(Step("scale_level", (*both, Literal(place), engine)))
+    found += [*scaled[1:], Step("decay_from_start", both)]
     found.append(Step("multiply_pairs", (GROUP,)))
     if masked:
         found.append(Step("add_diagonal", both))

@@ -24,6 +24,12 @@ class Stage:
     def __attrs_post_init__(self) -> None:
         self.block = Block(Names(set(self.parameters)), origin=self.origin)
 
+    def inside(self, block: Block) -> Stage:
+        """Return the same function with another block, a branch of it, to write to."""
+        inner = Stage(self.name, self.parameters, self.doc, self.origin)
+        inner.block = block
+        return inner
+
     def numbers(self, record: str, *fields: str) -> tuple[Number, ...]:
         """Bring numbers of a record in under their own names."""
         self.block.take(record, *fields)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from attrs import evolve
-
 from backends.nki.program.nodes import F32, Function, View
 from backends.nki.program.numbers import ZERO, Literal, Name
 from backends.nki.program.structures import EMPTY, Length, Record
@@ -38,8 +36,7 @@ def _load(schedule: Schedule) -> Function:
     zeros, given = block.inner(), block.inner()
     zeros.do("memset", dst=high, value=Literal(0.0), engine=GPSIMD)
     zeros.do("memset", dst=low, value=Literal(0.0), engine=GPSIMD)
-    loading = evolve(stage, block=given)
-    _transfer(loading, schedule, "load_rows", high, scan.state.argument)
+    _transfer(stage.inside(given), schedule, "load_rows", high, scan.state.argument)
     given.do("tensor_copy", dst=low, src=high, engine=GPSIMD)
     block.decide(Name("fresh"), zeros, given)
     block.let_named("states", Record((("high", Name("high")), ("low", Name("low")))))

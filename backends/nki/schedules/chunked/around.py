@@ -1,0 +1,280 @@
+"""What a chunked kernel computes around its rule, by instruction selection.
+
+Before: what the stages of the rule need and is no input, from the vectors of a group as they were
+loaded. After: the outputs, from the rule's. Both are straight pieces, cut where engines would wait
+for one another, so that the pipeline can do other work between the cuts (`cut`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attrs import define, field, frozen
+
+from backends.nki.contract import Contract
+from backends.nki.program.build import Block, Names, compare
+from backends.nki.program.nodes import F32, Element, Pattern, Space, Statement, Tile, View, dtype_of
+from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, Number
+from backends.nki.program.structures import EMPTY, Values
+from backends.nki.refusal import refuse
+from backends.nki.schedules.chunked.addresses import Addresses
+from backends.nki.schedules.chunked.cut import cut
+from backends.nki.schedules.chunked.formulas import Formulas, inputs_in
+from backends.nki.schedules.chunked.gates import TEAM
+from backends.nki.schedules.chunked.records import (
+    CHUNK,
+    COLUMNS,
+    KEYS,
+    LANES,
+    PAIR,
+    SLOTS,
+    TILES,
+    VALUES,
+    tile_of,
+)
+from backends.nki.schedules.chunked.scan import Scan
+from backends.nki.select.constants import Constants
+from backends.nki.select.layouts import GPSIMD, VECTOR, Layout
+from backends.nki.select.terms import Known, Leaf, Product, Stage, Term
+from backends.nki.select.tokens import Column, TokenSelector
+from gdsl.ir.kernel import Input, Output
+
+BUSY = {VECTOR: 2000.0, GPSIMD: 900.0}
+"""Nanoseconds per chunk and lane that the stages of the rule keep engines busy."""
+_OPERAND = dtype_of("v_sb", 4)
+
+
+@frozen
+class Loaded:
+    """An input that is brought in with the vectors of a group, besides q, k and v."""
+
+    name: str
+    """The tile."""
+    item: Input
+    axis: str | None
+    width: Number
+    element: Element
+
+
+@define
+class Around:
+    """Statements before and after the rule, by where they run."""
+
+    scan: Scan
+    contract: Contract
+    where: Addresses
+    names: Names = field(factory=lambda: Names(_reserved()))
+    blocks: dict[Stage, Block] = field(init=False)
+    selector: TokenSelector = field(init=False)
+    extra: list[Loaded] = field(factory=list)
+    results: list[tuple[Output, View]] = field(factory=list)
+    """The outputs that are computed, and their tiles."""
+    prologue: list[list[Statement]] = field(factory=list)
+    epilogue: list[list[Statement]] = field(factory=list)
+
+    def __attrs_post_init__(self) -> None:
+        origin = self.scan.run.span
+        stages = (Stage.KERNEL, Stage.TEAM, Stage.INPUTS, Stage.OUTPUTS)
+        self.blocks = {stage: Block(self.names, origin=origin) for stage in stages}
+        self._select()
+
+    # ---- what is computed
+
+    @property
+    def formulas(self) -> Formulas:
+        """The mathematics."""
+        return self.scan.formulas
+
+    @property
+    def key_scaled(self) -> bool:
+        """Whether a factor of the key goes into beta and v."""
+        return self.formulas.key.factor != self.formulas.algebra.known(1)
+
+    @property
+    def value_scaled(self) -> bool:
+        """Whether v is computed from what is loaded."""
+        return self.key_scaled or self.formulas.value.factor != self.formulas.algebra.known(1)
+
+    @property
+    def query_scaled(self) -> bool:
+        """Whether the query has a factor that differs from token to token."""
+        return not isinstance(self.formulas.query.factor, Known)
+
+    @property
+    def log_computed(self) -> bool:
+        """Whether a decay per channel is computed."""
+        return self.scan.channels and not isinstance(self.formulas.log, Leaf)
+
+    @property
+    def output_computed(self) -> bool:
+        """Whether the outputs are more than the rule's own times a number."""
+        result = self.formulas.result
+        return (
+            any(term != result for _, term in self.formulas.outputs)
+            or len(self.formulas.outputs) != 1
+        )
+
+    @property
+    def shared(self) -> list[Statement]:
+        """What is the same for all tokens of a head."""
+        return [*self.blocks[Stage.KERNEL].statements, *self.blocks[Stage.TEAM].statements]
+
+    def _select(self) -> None:
+        f, algebra = self.formulas, self.formulas.algebra
+        self.selector = TokenSelector(
+            algebra=algebra,
+            sizes={self.scan.key_axis: KEYS, self.scan.value_axis: VALUES},
+            key_axis=self.scan.key_axis,
+            rows=CHUNK,
+            sources={},
+            constants=self._constants(),
+            loads=Block(self.names),
+            blocks=self.blocks,
+            turned={f.query.leaf: _half(CHUNK), f.key.leaf: _half(ZERO)},
+            busy=dict(BUSY),
+        )
+        targets = dict(self._targets())
+        outputs = [(o, term) for o, term in f.outputs if self.output_computed]
+        roots = [*targets.values(), *(term for _, term in outputs)]
+        self.selector.count_uses(roots)
+        self._hold_inputs(roots)
+        for name, term in targets.items():
+            view = self._named(name, term)
+            self.selector.into(term, view, Layout.TOKENS)
+            self.selector.hold(term, view, Layout.TOKENS)
+        if self.log_computed:
+            self._mask_decays()
+        for output, term in outputs:
+            self._output(output, term)
+        self.prologue = cut(self.blocks[Stage.INPUTS].statements)
+        self.epilogue = cut(self.blocks[Stage.OUTPUTS].statements)
+
+    def _constants(self) -> Constants:
+        block = self.blocks[Stage.KERNEL]
+        return Constants(block, block, ones=tile_of("constants", "ones"))
+
+    def _targets(self) -> Iterator[tuple[str, Term]]:
+        """Tiles that the stages of the rule use, and their terms."""
+        f, algebra = self.formulas, self.formulas.algebra
+        gates = "betas" if self.scan.channels else "log_and_beta"
+        if self.log_computed:
+            yield "g", f.log
+        if self.key_scaled:
+            square = algebra.product(f.key.factor, f.key.factor)
+            algebra.whole.add(square)
+            first = ZERO if self.scan.channels else COLUMNS
+            yield "scaled_betas", algebra.product(self._column("beta", gates, first), square)
+            if not self.scan.channels:
+                left = algebra.product(self._column("left", "left", ZERO), square)
+                yield "k_left", algebra.product(left, f.key.leaf)
+        if self.value_scaled:
+            yield "v", algebra.product(f.value.factor, f.key_inverse, f.value.leaf)
+        if self.query_scaled:
+            algebra.whole.add(f.query.factor)
+            yield "q_factor", f.query.factor
+
+    def _column(self, name: str, tile: str, first: Number) -> Term:
+        """A gate as a value per token and slot."""
+        leaf = self.formulas.algebra.leaf(name, None, True, Stage.INPUTS)
+        view = tile_of("gates", tile)
+        column = Column(view.tile, first + Name("column"), Name("chunks"))
+        self.selector.columns[leaf] = column
+        return leaf
+
+    def _named(self, name: str, term: Term) -> View:
+        field = tile_of("group", name)
+        element = field.tile.element if field.tile.element == F32 else _OPERAND
+        tile = Tile(name, (CHUNK, self.selector.width(term, Layout.TOKENS)), element, Space.SBUF)
+        return self.blocks[Stage.INPUTS].create(tile)
+
+    # ---- where inputs are
+
+    def _hold_inputs(self, roots: list[Term]) -> None:
+        f = self.formulas
+        vectors = {f.query.leaf: "q_sb", f.key.leaf: "k_sb", f.value.leaf: "v_sb"}
+        for leaf, item in inputs_in(f.tokens, iter(roots)).items():
+            each = ONE if leaf.wide is None else self.selector.sizes[leaf.wide]
+            if leaf.stage is not Stage.INPUTS:
+                self._load_shared(leaf, item, each)
+                continue
+            name = vectors.get(leaf, f"{item.name}_sb")
+            element = self.contract.element(item.name, item.dtype)
+            view = _tile(name, SLOTS * each, element)
+            self.selector.hold(leaf, view, Layout.TOKENS)
+            if leaf not in vectors:
+                if item.default is not None:
+                    raise refuse(
+                        f"`{item.name}` may be missing, which the chunked schedule lacks for "
+                        "values of every token",
+                        item.span,
+                    )
+                self.extra.append(Loaded(name, item, leaf.wide, each, element))
+        result = _tile("output", LANES * VALUES, F32, Space.PSUM)
+        self.selector.hold(f.result, result, Layout.TOKENS)
+
+    def _load_shared(self, leaf: Leaf, item: Input, each: Number) -> None:
+        """Bring in what is the same for all tokens, on every partition."""
+        block = self.blocks[leaf.stage]
+        count = LANES if leaf.stage is Stage.TEAM else ONE
+        tensor = self.contract.tensors[item.name]
+        view = block.tile(f"{item.name}_of_lanes", (CHUNK, count * each), tensor.element)
+        given = block.inner()
+        at = self.where.offset(item.name, ZERO)
+        offsets: Number = Name(f"{item.name}_offsets")
+        if leaf.stage is Stage.TEAM:
+            given.let_named(str(offsets), EMPTY)
+            with given.each(("lane",), TEAM) as body:
+                body.append(str(offsets), at)
+        else:
+            offsets = Values((ZERO,), grows=True)
+        inner = self.where.stride(item.dims, leaf.wide) if leaf.wide else ONE
+        source = View(tensor, tensor.shape)
+        given.call("load_rows", view, source, offsets, ZERO, inner, CHUNK, each)
+        if item.default is None:
+            block.extend(given)
+        else:
+            missing = block.inner()
+            missing.do("memset", dst=view, value=Literal(float(item.default)))
+            block.decide(compare("==", Name(item.name), NONE), missing, given)
+        self.selector.hold(leaf, view, Layout.TOKENS)
+
+    # ---- decays per channel, outputs
+
+    def _mask_decays(self) -> None:
+        block = self.blocks[Stage.INPUTS]
+        block.call("live_decays", Name("group"), Name("sizes"), Name("g"), result="g")
+
+    def _output(self, output: Output, term: Term) -> None:
+        axis = self.scan.value_axis
+        if term.wide != axis or self.scan.axis not in output.value.type.axes:
+            raise refuse(
+                f"the chunked schedule stores outputs along `{axis}` for every token",
+                output.span,
+                help=f"leave out `{output.name}`, or compute it after the kernel",
+            )
+        tensor = self.contract.outputs[output.name]
+        block = self.blocks[Stage.OUTPUTS]
+        element = dtype_of(tensor.name, tensor.element.bytes)
+        view = block.create(_tile(f"{output.name}_sb", LANES * VALUES, element).tile)
+        self.selector.into(term, view, Layout.TOKENS)
+        self.results.append((output, view))
+
+
+def vanishes(term: Term, result: Leaf) -> bool:
+    """Whether an output is 0 where the rule's is, whatever finite values it meets."""
+    return isinstance(term, Product) and result in term.factors
+
+
+def _half(first: Number) -> Pattern:
+    """k (`first` 0) or q (`first` CHUNK) of every slot, keys on partitions."""
+    steps = ((SLOTS * PAIR, KEYS), (PAIR, SLOTS), (ONE, CHUNK))
+    return Pattern(tile_of("group", "kq_T").tile, steps, first)
+
+
+def _tile(name: str, columns: Number, element: Element, space: Space = Space.SBUF) -> View:
+    shape = (CHUNK, columns)
+    return View(Tile(name, shape, element, space), shape)
+
+
+def _reserved() -> set[str]:
+    return {name for fields in TILES.values() for name in fields}

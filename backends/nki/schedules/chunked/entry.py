@@ -1,0 +1,137 @@
+"""The entry of a chunked kernel: its contract, the records of tensors and sizes, teams of lanes."""
+
+from __future__ import annotations
+
+from backends.nki.program.build import Block, compare
+from backends.nki.program.nodes import Space, Tile
+from backends.nki.program.numbers import (
+    NONE,
+    Choice,
+    Largest,
+    Literal,
+    Name,
+    Number,
+    Query,
+    binary,
+    product,
+    smallest,
+)
+from backends.nki.program.structures import EMPTY, DtypeOf, Record, Text
+from backends.nki.schedules.chunked.schedule import Schedule
+from gdsl.algorithm.inverses import NAMES
+
+PARTITIONS = 128
+CORE, CORES = Query("nl.program_id(0)"), Query("nl.num_programs(0)")
+TEAM, TILES = Name("TEAM"), Name("tiles")
+
+
+def write_entry(main: Block, schedule: Schedule) -> None:
+    """Add the statements of the entry."""
+    contract, scan = schedule.contract, schedule.scan
+    main.banner("Sizes and contract")
+    contract.write_sizes(main)
+    fresh = _fresh_state(main, schedule)
+    missing = {i.name for i in scan.kernel.inputs if i.default is not None}
+    contract.write_checks(main, ((scan.key_axis, PARTITIONS),), missing)
+    _check_arguments(main, schedule)
+    contract.write_outputs(main)
+    main.banner("Chunks")
+    main.comment("Value columns beyond 128 are tiles of their own; each is a lane.")
+    V, widest = Name(scan.value_axis), Name("MAX_FREE")
+    tiles = main.let_named("tiles", (V + widest - 1) // widest)
+    values = main.let_named("values", V // tiles)
+    main.require(
+        compare("==", values * tiles, V),
+        f"{scan.kernel.name} needs {V} to divide into equal tiles of at most 128, "
+        f"got {V} = {{{V}}}",
+    )
+    _records(main, schedule, fresh)
+    _teams(main, schedule)
+
+
+def _fresh_state(main: Block, schedule: Schedule) -> Number:
+    """Whether states begin at zero; makes the tensor that the caller did not bring."""
+    state = schedule.scan.state
+    if not state.optional:
+        return Literal(False)
+    fresh = main.let_named("fresh", compare("==", Name(state.argument), NONE))
+    tile = schedule.contract.tensors[state.argument]
+    with main.when(fresh) as body:
+        body.create(Tile(tile.name, tile.shape, tile.element, Space.SHARED_HBM))
+    return fresh
+
+
+def _check_arguments(main: Block, schedule: Schedule) -> None:
+    """What the caller may give for the schedule keys that are arguments, and for the dtypes."""
+    for exposed in schedule.plan.exposed:
+        argument = Name(exposed.argument)
+        if exposed.key == "inverse":
+            known = [compare("==", argument, Text(name)) for name in NAMES]
+            message = f"{argument} must be {' or '.join(NAMES)}, got {{{argument}}}"
+            main.require(binary("or", *known), message)
+        if exposed.key == "group":
+            low, high = compare(">=", argument, 1), compare("<=", argument, 16)
+            main.require(
+                binary("and", low, high), f"{argument} must be 1 to 16, got {{{argument}}}"
+            )
+
+
+def _records(main: Block, schedule: Schedule, fresh: Number) -> None:
+    contract, scan = schedule.contract, schedule.scan
+    names = dict.fromkeys((*contract.tensors, *(t.name for t in contract.outputs.values())))
+    main.let_named("tensors", Record(tuple((name, Name(name)) for name in names)))
+    main.let_named(
+        "sizes",
+        Record(
+            (
+                *((axis.name, Name(axis.name)) for axis in scan.kernel.axes),
+                ("tiles", TILES),
+                ("keys", Name(scan.key_axis)),
+                ("values", Name("values")),
+                ("total", Name(scan.axis)),
+                ("factor", scan.scale),
+                ("fresh", fresh),
+                ("groups_in_flight", _groups(schedule)),
+            )
+        ),
+    )
+    query = scan.query.name
+    main.call("make_constants", Name(query), result="constants")
+    main.call("inverse_steps", _algorithm(schedule), DtypeOf(query), result="steps")
+    main.put("constants", algorithm=_algorithm(schedule), steps=Name("steps"))
+
+
+def _groups(schedule: Schedule) -> Number:
+    """Groups of four chunks per batch: half the schedule's `group`, which may be an argument."""
+    for exposed in schedule.plan.exposed:
+        if exposed.key == "group":
+            return Largest(Literal(1), Name(exposed.argument) // 2)
+    return Literal(max(1, int(schedule.plan.settings["group"]) // 2))
+
+
+def _algorithm(schedule: Schedule) -> Number:
+    """The inverse, as the argument that carries it or as a name."""
+    for exposed in schedule.plan.exposed:
+        if exposed.key == "inverse":
+            return Name(exposed.argument)
+    return Text(str(schedule.plan.settings["inverse"]))
+
+
+def _teams(main: Block, schedule: Schedule) -> None:
+    scan = schedule.scan
+    main.comment("Contiguous shares of lanes per core, the remainder on the last one.")
+    mapped = tuple(Name(axis) for axis in scan.mapped)
+    total = main.let_named("total_lanes", product((*mapped, TILES)))
+    share = main.let_named("share", total // CORES)
+    first = main.let_named("first", CORE * share)
+    is_last = compare("==", CORE, CORES - 1)
+    last = main.let_named("last", Choice(is_last, total, first + share))
+    with main.loop("start", first, last, TEAM) as (body, start):
+        body.let_named("team", EMPTY)
+        with body.loop("lane", start, smallest(start + TEAM, last)) as (inner, lane):
+            inner.append("team", lane)
+        records = (Name("tensors"), Name("sizes"))
+        team, states = Name("team"), Name("states")
+        body.call("load_states", Name("constants"), *records, team, result="states")
+        body.call("run_team", Name("constants"), *records, states, team)
+        body.call("store_states", states, *records, team)

@@ -1,0 +1,195 @@
+"""The mathematics of a chunked kernel around its rule, as terms over the kernel's inputs.
+
+Vectors and outputs are terms of the layout TOKENS, scalar gates terms with a chunk's tokens along
+the wide axis. q = base * factor with a factor per token (an l2 norm, a scale) stays apart:
+
+    q = c q'     the factor of the output, o = c o'
+    k = r k'     w' = w / r, v' = v / r, beta' = beta r^2 give the same state with k' for k: both
+                 sides of the triangular system are divided by r of their row
+
+so that norms cost a value per token and no pass over the vectors; r must not be 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from attrs import define, field, frozen
+
+from backends.nki.program.numbers import Name
+from backends.nki.refusal import refuse
+from backends.nki.select.algebra import Algebra, split
+from backends.nki.select.batched import BatchAlgebra
+from backends.nki.select.terms import Known, Leaf, Stage, Term, children
+from backends.nki.select.translate import Translator
+from gdsl.algorithm.chunk_plan import AnchoredSegments, ChunkPlan, DeltaSolve
+from gdsl.algorithm.erasure import quotient
+from gdsl.canonical.build import Builder
+from gdsl.canonical.substitute import bind_arguments
+from gdsl.ir.expr import Expr, Ref
+from gdsl.ir.kernel import Input, Kernel, Let, Output, Run
+from gdsl.ir.node import Symbol
+from gdsl.ir.traverse import children as subexpressions
+
+
+@frozen
+class Vector:
+    """An input tensor times a factor per token."""
+
+    item: Input
+    leaf: Leaf
+    factor: Term
+
+
+@define
+class Side:
+    """Terms of one layout; inputs and definitions are translated when something needs them."""
+
+    kernel: Kernel
+    translator: Translator
+    token: str
+    """The axis of tokens."""
+    inputs: dict[Leaf, Input] = field(factory=dict)
+
+    def term(self, expr: Expr) -> Term:
+        """Return an expression over the kernel's names as a term."""
+        for symbol in _names(expr):
+            if symbol not in self.translator.terms:
+                self._define(symbol)
+        return self.translator.term(expr)
+
+    def _define(self, symbol: Symbol) -> None:
+        for statement in self.kernel.body:
+            if isinstance(statement, Let) and statement.target == symbol:
+                self.term(statement.value)
+                self.translator.define(symbol, statement.value)
+                return
+        item = next(i for i in self.kernel.inputs if i.symbol == symbol)
+        axes = item.type.axes
+        leaf = self.translator.leaf(symbol, axes, self._stage(axes), item.name, item.span)
+        self.inputs[leaf] = item
+
+    def _stage(self, axes: tuple[str, ...]) -> Stage:
+        """What an input differs in."""
+        if self.token in axes:
+            return Stage.INPUTS
+        rows = set(self.translator.rows) & set(axes)
+        return Stage.TEAM if rows else Stage.KERNEL
+
+
+@frozen
+class Formulas:
+    """What the stages of a chunked kernel compute from its inputs."""
+
+    tokens: Side
+    gates: Side
+    query: Vector
+    key: Vector
+    key_inverse: Term
+    """1 over the key's factor."""
+    value: Vector
+    log: Term
+    """The log decay: of `gates`, or of `tokens` for a decay per channel."""
+    beta: Term
+    """Of `gates`."""
+    result: Leaf
+    """The output of the rule before the query's factor."""
+    outputs: tuple[tuple[Output, Term], ...]
+    """The tensors that are not the state, of `tokens`."""
+
+    @property
+    def algebra(self) -> BatchAlgebra:
+        """The algebra of the layout TOKENS."""
+        algebra = self.tokens.translator.algebra
+        assert isinstance(algebra, BatchAlgebra)
+        return algebra
+
+
+def formulas_of(
+    kernel: Kernel, run: Run, chunk: ChunkPlan, mapped: tuple[str, ...], outputs: tuple[Output, ...]
+) -> Formulas:
+    """Translate a kernel. Raises CompileError for what the chunked schedule cannot compute."""
+    assert run.axis is not None
+    builder = Builder(tuple(axis.name for axis in kernel.axes))
+    form = "a schedule in chunks"
+    tokens = Side(kernel, Translator(BatchAlgebra(), mapped, (run.axis,), form=form), run.axis)
+    gates = Side(kernel, Translator(Algebra(), mapped, form=form), run.axis)
+    for side in (tokens, gates):
+        algebra = side.translator.algebra
+        for param in kernel.params:
+            side.translator.terms[param.symbol] = algebra.known(Name(param.name))
+    solve, segments = chunk.solve, chunk.segments
+    (emit,) = chunk.emits
+    if not isinstance(solve, DeltaSolve) or segments is None or emit.query is None:
+        raise refuse("the chunked schedule needs a decay and a delta read", run.span)
+
+    def bound(expr: Expr) -> Expr:
+        return bind_arguments(expr, run, builder)
+
+    ratio = quotient(chunk.key, solve.read, builder) if chunk.key is not None else None
+    if ratio is None or chunk.value is None:
+        raise refuse("the chunked schedule needs a write along the key that is erased", run.span)
+    query = _vector(tokens, bound(emit.query), "the query", run)
+    key = _vector(tokens, bound(solve.read), "the read vector", run)
+    value = _vector(tokens, bound(chunk.value), "the value", run)
+    algebra = tokens.translator.algebra
+    assert isinstance(algebra, BatchAlgebra)
+    inverse = algebra.inverse(key.factor)
+    if inverse is None:
+        raise refuse(
+            "the chunked schedule needs a key that is an input times norms and numbers",
+            bound(solve.read).span or run.span,
+            label="this factor may be 0",
+            help="scale the key before the kernel, or use `form=recurrent`",
+        )
+    channels = isinstance(segments, AnchoredSegments)
+    log = (tokens if channels else gates).term(bound(segments.log))
+    beta = gates.term(bound(ratio))
+    leaf = algebra.leaf(run.results[0].name, chunk.value_axis, True, Stage.OUTPUTS)
+    assert isinstance(leaf, Leaf)
+    factor = algebra.known(1) if isinstance(query.factor, Known) else query.factor
+    tokens.translator.terms[run.results[0]] = algebra.product(factor, leaf)
+    return Formulas(
+        tokens=tokens,
+        gates=gates,
+        query=query,
+        key=key,
+        key_inverse=inverse,
+        value=value,
+        log=log,
+        beta=beta,
+        result=leaf,
+        outputs=tuple((output, tokens.term(output.value)) for output in outputs),
+    )
+
+
+def inputs_in(side: Side, terms: Iterator[Term]) -> Mapping[Leaf, Input]:
+    """Return the inputs that terms are made of, in the order they are met."""
+    found: dict[Leaf, Input] = {}
+    pending = list(terms)
+    while pending:
+        term = pending.pop(0)
+        if isinstance(term, Leaf) and term in side.inputs:
+            found[term] = side.inputs[term]
+        pending += children(term)
+    return found
+
+
+def _vector(side: Side, expr: Expr, what: str, run: Run) -> Vector:
+    """A vector as an input times a factor per token."""
+    base, factor = split(side.translator.algebra, side.term(expr))
+    if not isinstance(base, Leaf) or base.wide is None or base.stage is not Stage.INPUTS:
+        raise refuse(
+            f"the chunked schedule needs {what} as an input tensor, but for a factor per token",
+            expr.span or run.span,
+            label="this is computed",
+            help="compute it before the kernel, or use `form=recurrent`",
+        )
+    return Vector(side.inputs[base], base, factor)
+
+
+def _names(expr: Expr) -> Iterator[Symbol]:
+    if isinstance(expr, Ref):
+        yield expr.symbol
+    for inner in subexpressions(expr):
+        yield from _names(inner)
