@@ -244,19 +244,21 @@ def move_states(
     chip: View,
     *,
     store: bool,
+    values: tuple[Number, Number] | None = None,
     kept: Callable[[Pattern], Pattern] = lambda pattern: pattern,
 ) -> None:
     """Add the transfers of the states of rows (first, count): [K, count, V] in HBM.
 
-    `chip` is [K, count * V]. `kept` may let the address depend on what is known on the device.
+    `chip` is [K, count * V]; with `values` (first, count) those alone, [values, count * K]. `kept`
+    may let the address depend on what is known on the device.
     """
     tensor = strides(dims)
     step, (first, count) = _row_step(tensor, window, tile.name), rows
-    (K, V), base = (Name(delta.key_axis), Name(delta.value_axis)), base_of(tensor, window)
+    width, base = Name(delta.key_axis if values else delta.value_axis), base_of(tensor, window)
 
     def transfer(body: Block, row: Number, many: Number, start: Number, part_: View) -> None:
-        steps = ((tensor.of(K.name), K), (step, many), (tensor.of(V.name), V))
-        hbm = kept(Pattern(tile, steps, start + row * step))
+        steps, within = state_steps(tensor, delta, (step, many), values)
+        hbm = kept(Pattern(tile, steps, start + row * step + within))
         dst, src = (hbm, part_) if store else (part_, hbm)
         body.do("dma_copy", dst=dst, src=src)
 
@@ -264,8 +266,36 @@ def move_states(
         transfer(block, first, count, base, chip)
         return
     with entries_of(block, window, rows) as (body, entry, begin, many, place):
-        of_entry = part(chip, None, (place * V, many * V))
+        of_entry = columns_of(chip, place * width, many * width)
         transfer(body, begin, many, base + entry * tensor.of(window.axes[0]), of_entry)
+
+
+def state_steps(
+    tensor: Strides,
+    delta: Delta,
+    rows: tuple[Number, Number],
+    values: tuple[Number, Number] | None,
+) -> tuple[tuple[tuple[Number, Number], ...], Number]:
+    """The access pattern of the states of rows (step, count) as they lie on chip, and its start.
+
+    Partitions first: K, or the `values` (first, count) of states that are stored [V, K].
+    """
+    K, V = Name(delta.key_axis), Name(delta.value_axis)
+    of_key, of_value = tensor.of(K.name), tensor.of(V.name)
+    if values is None:
+        return ((of_key, K), rows, (of_value, V)), ZERO
+    first, count = values
+    return ((of_value, count), rows, (of_key, K)), first * of_value
+
+
+def columns_of(view: View, first: Number, count: Number) -> View:
+    """Columns of a tile, or of a slice of it."""
+    if view.index is None:
+        return part(view, None, (first, count))
+    partitions, columns = view.index
+    assert columns is not None
+    start = columns.start + first
+    return View(view.tile, (view.shape[0], count), (partitions, Range(start, start + count)))
 
 
 def _affine(

@@ -28,12 +28,14 @@ from backends.nki.schedules.decode.reads import Moving, moving_keys, rounded_sta
 from backends.nki.schedules.decode.slots import Slots, slots_of
 from backends.nki.schedules.decode.states import load_states, store_states, store_token_states
 from backends.nki.schedules.decode.step import Step
+from backends.nki.schedules.decode.turned import turn_in, turned_shape, value_major
 from backends.nki.schedules.decode.update import update_head
 from backends.nki.select.constants import Constants
 from backends.nki.select.inputs import RowWindow, store_rows
 from backends.nki.select.layouts import SCALAR, TENSOR, Layout
 from backends.nki.select.selector import Selector
 from backends.nki.select.terms import Stage, Term
+from gdsl.ir.dims import Dim
 from gdsl.ir.kernel import Output
 
 PHASES = {
@@ -80,10 +82,10 @@ class Phases:
     selector: Selector = field(init=False)
     state: View = field(init=False)
     """States of a group, [K, heads * V]."""
+    arrived: View = field(init=False)
+    """The same as they came from HBM, if they are stored [V, K] (`decode.turned`)."""
     raw: View = field(init=False)
     """Reads of a group, [V, heads * reads]."""
-    new: View = field(init=False)
-    """A few new states, [K, count * V]."""
     keys: View = field(init=False)
     """Vectors along K of a tile of rows, [K, rows * vectors]."""
     moving: tuple[Moving, ...] = field(init=False)
@@ -157,6 +159,22 @@ class Phases:
         """Where the head at hand lies in the state tile."""
         return self.lane + self.head if self.resident else self.head
 
+    def turned(self, dims: tuple[Dim, ...]) -> bool:
+        """Whether states in a tensor are stored [V, K]."""
+        return value_major(dims, self.step.delta)
+
+    def new_tile(self, count: Number) -> Tile:
+        """A tile for `count` new states on their way out."""
+        shape: tuple[Number, Number] = (self.sizes[0], count * self.sizes[1])
+        if self.leaves_turned:
+            shape = turned_shape(self, count)
+        return Tile("new_sb", shape, self.stored, Space.SBUF)
+
+    @property
+    def leaves_turned(self) -> bool:
+        """Whether new states are stored [V, K]."""
+        return any(self.turned(output.dims) for output in self.step.states)
+
     # ---- keys
 
     def _transpose_keys(self) -> None:
@@ -181,10 +199,12 @@ class Phases:
         block, count = self.blocks["read_head"], len(self.step.terms.reads)
         shape = self.raw_shape(self.heads)
         self.raw = View(Tile("raw_psum", shape, F32, Space.PSUM), shape)
+        if self.turned(self.step.state.dims) and not self.resident:
+            turn_in(self, block, self.heads, self.head)
         rounded = any(moving.rounded for moving in self.moving)
         low = rounded_state(self, block) if rounded else self.state
         V = self.sizes[1]
-        with self._value_slices(block) as (body, start, width):
+        with self.value_slices(block) as (body, start, width):
             place = count * (start // ROWS * self.heads + self.head)
             column = body.let_named("column", place)
             for moving in self.moving:
@@ -205,8 +225,8 @@ class Phases:
         return smallest(V, ROWS), len(self.step.terms.reads) * heads * slices
 
     @contextmanager
-    def _value_slices(self, block: Block) -> Iterator[tuple[Block, Number, Number]]:
-        """Go through the values as they fit on partitions."""
+    def value_slices(self, block: Block) -> Iterator[tuple[Block, Number, Number]]:
+        """Go through the values as they fit on partitions: body, first value, how many."""
         V = self.sizes[1]
         with block.loop("value", 0, V, ROWS) as (body, start):
             yield body, start, body.let_named("width", smallest(ROWS, V - start))
@@ -221,7 +241,7 @@ class Phases:
             block.tile(f"{step.algebra.stem(leaf)}_psum", (rows, V), F32, Space.PSUM)
             for leaf in step.terms.read_results
         ]
-        with self._value_slices(block) as (body, start, width):
+        with self.value_slices(block) as (body, start, width):
             values = (ZERO, width)
             column = body.let_named("column", count * (start // ROWS) * heads)
             first = body.let_named("first", count * (start // ROWS) * rows)

@@ -50,7 +50,12 @@ CONSTANTS = (
         "GROUP", Literal(32), "heads in flight; slices of partitions start at multiples of 32"
     ),
 )
-PACKS = {"load_vectors": "vectors", "prepare_rows": "prepared", "group_deltas": "reads"}
+PACKS = {
+    "load_vectors": "vectors",
+    "prepare_rows": "prepared",
+    "load_states": "states",
+    "group_deltas": "reads",
+}
 """What the phases that feed others return, as one tuple each."""
 BANK = 512
 """fp32 numbers of a PSUM bank and partition: values of one head."""
@@ -218,7 +223,7 @@ class _Pipeline:
         self.calls.call(block, "load_states", at)
         with block.when(compare("<", self.first + GROUP, self.last)) as more:
             second = {"row": self.first + GROUP, "heads": smallest(GROUP, left - GROUP)}
-            self.calls.call(more, "load_states", second, result="next_state_sb")
+            self.calls.call(more, "load_states", second, result=f"next_{self._states}")
         self.calls.call(block, "prepare_rows", at)
         self._reads(block, heads, "raw_psum")
         with block.loop("head", 0, heads) as (body, head):
@@ -244,7 +249,7 @@ class _Pipeline:
                 prefix = "later_" if self._vectors() else ""
                 self.calls.call(new_rows, "load_vectors", window, prefix=prefix)
             states = {"row": later, "heads": smallest(GROUP, last - later)}
-            self.calls.call(fetch, "load_states", states, result="later_state_sb")
+            self.calls.call(fetch, "load_states", states, result=f"later_{self._states}")
         body.rebind(tuple(f"next_{n}" for n in self._prepared()), self._prepared())
         body.let_named("next_rows", rows)
         with body.when(compare(">", next_heads, 0)) as reading:
@@ -262,17 +267,15 @@ class _Pipeline:
             moving = self._moving()
             shift.rebind(moving, tuple(f"next_{name}" for name in moving))
             with shift.when(compare("<", later, last)) as more:
-                more.rebind(("next_state_sb",), ("later_state_sb",))
+                more.rebind((f"next_{self._states}",), (f"later_{self._states}",))
 
     def _chunk(
         self, chunk: Block, start: Number, now: dict[str, Number], ahead: dict[str, Number]
     ) -> None:
         """Heads whose new states leave together."""
-        K, V = self.phases.sizes
         heads, next_heads = now["heads"], ahead["heads"]
         count = chunk.let_named("count", smallest(STORE, heads - start))
-        new = Tile("new_sb", (K, count * V), self.phases.stored, Space.SBUF)
-        chunk.statements.append(Allocate(new))
+        chunk.statements.append(Allocate(self.phases.new_tile(count)))
         with chunk.loop("head", start, start + count) as (body, head):
             now = {**now, "head": head}
             self.calls.call(body, "update_head", now)
@@ -302,6 +305,11 @@ class _Pipeline:
         prepared = self.calls.packs["prepare_rows"].name
         return (prepared, *(spread.returns if spread else ()), *self._vectors())
 
+    @property
+    def _states(self) -> str:
+        """What holds the states of a group."""
+        return self.calls.packs["load_states"].name
+
     def _vectors(self) -> tuple[str, ...]:
         """The vectors as they were loaded, if a phase after the preparation uses them.
 
@@ -317,7 +325,7 @@ class _Pipeline:
         reads = (
             (self.calls.packs["group_deltas"].name,) if "group_deltas" in self.calls.packs else ()
         )
-        return ("state_sb", *reads, *self._prepared())
+        return (self._states, *reads, *self._prepared())
 
 
 def _at(head: Number, place: int, heads: Number) -> Number:

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from attrs import evolve, frozen
 
-from backends.nki.program.build import Block, part
+from backends.nki.program.build import Block
 from backends.nki.program.nodes import Operand, Pattern, Tile, Token, View
 from backends.nki.program.numbers import Name, Number
 from backends.nki.refusal import refuse
 from backends.nki.schedules.addresses import Addresses, dimension, of_entry
 from backends.nki.schedules.decode.step import Step
 from backends.nki.select.addressing import strides
-from backends.nki.select.inputs import RowWindow, base_of, entries_of
+from backends.nki.select.inputs import RowWindow, base_of, columns_of, entries_of, state_steps
 
 SKIP = Token("nisa.oob_mode.skip")
 
@@ -39,22 +39,20 @@ class Slots:
         rows: tuple[Number, Number],
         *,
         store: bool,
+        values: tuple[Number, Number] | None = None,
     ) -> None:
         """Move the states of rows (first, count): one transfer per entry of the batch."""
         slots = self.write if store else self.read
         if slots is None:
             return
         delta, tensor = self.step.delta, strides(self.step.state.dims)
-        K, V = Name(delta.key_axis), Name(delta.value_axis)
+        width = Name(delta.key_axis if values else delta.value_axis)
         step = tensor.of(self.step.window_axes[-1])
         with entries_of(block, window, rows) as (body, entry, begin, many, place):
-            hbm = Pattern(
-                pool,
-                ((tensor.of(delta.key_axis), K), (step, many), (tensor.of(V.name), V)),
-                base_of(tensor, window) + begin * step,
-                of_entry(slots, entry),
-            )
-            on_chip = part(chip, None, (place * V, many * V))
+            steps, within = state_steps(tensor, delta, (step, many), values)
+            start = base_of(tensor, window) + begin * step + within
+            hbm = Pattern(pool, steps, start, of_entry(slots, entry))
+            on_chip = columns_of(chip, place * width, many * width)
             sides: dict[str, Operand] = (
                 {"dst": hbm, "src": on_chip} if store else {"dst": on_chip, "src": hbm}
             )

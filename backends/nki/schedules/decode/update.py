@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from backends.nki.program.build import Block, compare, part, repeated
-from backends.nki.program.nodes import F32, If, Operand, Space, Tile, Token, View
-from backends.nki.program.numbers import Number
+from backends.nki.program.nodes import F32, If, Operand, Space, Token, View
+from backends.nki.program.numbers import ZERO, Name, Number
+from backends.nki.schedules.decode.turned import turn_out
 from backends.nki.select.layouts import GPSIMD, Layout
 from backends.nki.select.terms import Known, Stage
 
@@ -24,8 +25,13 @@ def update_head(phases: Phases, deltas: list[View]) -> None:
     row = phases.lane + phases.head
     old = part(phases.state, None, (phases.place * V, V))
     current = _decayed(phases, old, row)
-    new = View(Tile("new_sb", (K, STORE * V), phases.stored, Space.SBUF), (K, STORE * V))
-    target = old if phases.resident else part(new, None, (phases.head % STORE * V, V))
+    tile, place = phases.new_tile(Name("count")), phases.head % STORE
+    new = View(tile, tile.shape)
+    turns = phases.leaves_turned and not phases.resident
+    if turns:
+        target = block.tile("updated_sb", (K, V), phases.stored)
+    else:
+        target = old if phases.resident else part(new, None, (place * V, V))
     for update, delta in zip(step.terms.updates, deltas, strict=True):
         spread = block.tile("delta_psum", (K, V), F32, Space.PSUM)
         block.do(
@@ -41,6 +47,8 @@ def update_head(phases: Phases, deltas: list[View]) -> None:
         current = target
     if not step.terms.updates:
         block.do("tensor_copy", dst=target, src=current)
+    if turns:
+        turn_out(phases, block, (target, ZERO), new, Name("count"), place)
 
 
 def _add(phases: Phases, block: Block, dst: View, spread: View, key: View, decayed: View) -> None:
