@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from attrs import define, field, frozen
 
 from backends.nki.program.build import Block, compare, part
-from backends.nki.program.nodes import F32, Element, Function, Pattern, Range, Tile, View
+from backends.nki.program.nodes import F32, Element, Function, Operand, Pattern, Range, Tile, View
 from backends.nki.program.numbers import (
     NONE,
     ONE,
@@ -260,7 +260,7 @@ def move_states(
         steps, within = state_steps(tensor, delta, (step, many), values)
         hbm = kept(Pattern(tile, steps, start + row * step + within))
         dst, src = (hbm, part_) if store else (part_, hbm)
-        body.do("dma_copy", dst=dst, src=src)
+        body.do("dma_copy", dst=dst, src=src, **ring)
 
     if not window.shares or window.outer:
         transfer(block, first, count, base, chip)

@@ -6,7 +6,7 @@ it asks the selector for: terms of the inputs land in the block that is current 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from attrs import define, field
@@ -16,6 +16,7 @@ from backends.nki.program.build import Block, Names, every, interleaved, part
 from backends.nki.program.nodes import (
     F32,
     Element,
+    Operand,
     Space,
     Tile,
     View,
@@ -72,6 +73,8 @@ class Phases:
     """Whether states are rounded to bf16 where they are read (`reads=bf16`)."""
     head: Number
     """The head at hand, counted from the first of the group."""
+    ring: Mapping[str, Operand] = field(factory=dict)
+    """The queue of the states, where they share one with other transfers."""
     blocks: dict[str, Block] = field(init=False)
     addresses: Addresses = field(init=False)
     accepted: View | None = field(init=False)

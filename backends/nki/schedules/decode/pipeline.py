@@ -106,6 +106,7 @@ def decode_program(
         head=Name("head"),
         target=target,
         rounds=plan.settings["reads"] == "bf16",
+        ring=front.ring,
     )
     phases.write()
     functions, packs = _functions(phases, main)
@@ -118,7 +119,7 @@ def decode_program(
     if window.outer:
         write_tokens(main, phases, functions, packs, (first, last), front.entry)
     else:
-        _Pipeline(phases, Calls(functions, packs), first, last).write(main)
+        _Pipeline(phases, Calls(functions, packs), first, last, front).write(main)
     return Program(
         entry=kernel.name,
         parameters=parameters,
@@ -203,6 +204,12 @@ class _Pipeline:
     calls: Calls
     first: Number
     last: Number
+    front: Front
+
+    @property
+    def one_tile(self) -> Number:
+        """Whether all rows share a tile."""
+        return compare("<=", self.last - self.first, ROWS)
 
     def write(self, main: Block) -> None:
         """Add the pipeline to the entry."""
@@ -212,6 +219,12 @@ class _Pipeline:
         main.banner("Groups: update one, read the next, fetch the one after")
         with main.loop("group", self.first, self.last, GROUP) as (body, group):
             self._tick(body, group)
+        if self.front.last.statements:
+            main.banner("What only the outputs need, and the outputs")
+            late = binary("and", compare("<", self.first, self.last), self.one_tile)
+            with main.when(late) as block:
+                block.extend(self.front.last)
+                self.calls.call(block, "finish_rows", {"row": self.first})
 
     def _fill(self, block: Block) -> None:
         left = self.last - self.first
@@ -286,6 +299,8 @@ class _Pipeline:
             with body.when(_at(head, OUTPUTS_AT, heads)) as outputs:
                 self.calls.call(outputs, "group_outputs", now)
             done = compare("==", now["lane"] + heads, now["rows"])
+            if self.front.last.statements:
+                done = binary("and", done, compare(">", self.last - self.first, ROWS))
             with body.when(binary("and", done, _at(head, FINISH_AT, heads))) as finish:
                 self.calls.call(finish, "finish_rows", now)
             reading = binary("and", compare(">", next_heads, 0), compare("==", head, DELTAS_AT))
