@@ -246,11 +246,12 @@ def move_states(
     store: bool,
     values: tuple[Number, Number] | None = None,
     kept: Callable[[Pattern], Pattern] = lambda pattern: pattern,
+    ring: Mapping[str, Operand] = {},
 ) -> None:
     """Add the transfers of the states of rows (first, count): [K, count, V] in HBM.
 
     `chip` is [K, count * V]; with `values` (first, count) those alone, [values, count * K]. `kept`
-    may let the address depend on what is known on the device.
+    may let the address depend on what is known on the device. `ring` names the queue.
     """
     tensor = strides(dims)
     step, (first, count) = _row_step(tensor, window, tile.name), rows

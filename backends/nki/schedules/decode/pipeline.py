@@ -237,6 +237,9 @@ class _Pipeline:
         with block.when(compare("<", self.first + GROUP, self.last)) as more:
             second = {"row": self.first + GROUP, "heads": smallest(GROUP, left - GROUP)}
             self.calls.call(more, "load_states", second, result=f"next_{self._states}")
+        if self.front.during.statements:
+            with block.when(self.one_tile) as late:
+                late.extend(self.front.during)
         self.calls.call(block, "prepare_rows", at)
         self._reads(block, heads, "raw_psum")
         with block.loop("head", 0, heads) as (body, head):

@@ -160,5 +160,15 @@ def _move(
         return accepted(states, step, phases.accepted)
 
     move_states(
-        block, tile, dims, window, rows, step.delta, chip, store=store, values=values, kept=kept
+        block,
+        tile,
+        dims,
+        window,
+        rows,
+        step.delta,
+        chip,
+        store=store,
+        values=values,
+        kept=kept,
+        ring=phases.ring,
     )
