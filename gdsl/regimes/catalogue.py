@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gdsl.regimes import gates, keys, serving, shapes
+from gdsl.regimes import channels, gates, keys, serving, shapes
 from gdsl.regimes.trial import Regime
 
 REGIMES: dict[str, Regime] = {
@@ -22,6 +22,10 @@ REGIMES: dict[str, Regime] = {
         ("strong-then-weak", gates.strong_then_weak),
         ("one-reset", gates.one_reset),
         ("real-parameters", gates.real_parameters),
+        ("strong-channel", channels.strong_channel),
+        ("half-decay-1", channels.half_decay_one),
+        ("raw-gates", channels.raw_gates),
+        ("largest-rate", channels.largest_rate),
         ("lengths", shapes.lengths),
         ("rectangular", shapes.rectangular),
         ("head-ratios", shapes.head_ratios),

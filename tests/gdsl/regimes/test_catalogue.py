@@ -16,12 +16,15 @@ SIZES = {
     "gdn_tkg": {"B": 1, "Hv": 3, "K": 16, "V": 8},
     "gdn_cte": {"B": 1, "Hk": 2, "G": 2, "T": 40, "K": 16, "V": 8},
     "kda_tkg": {"B": 1, "H": 2, "K": 16, "V": 8},
+    **{
+        name: {"B": 1, "Hk": 2, "G": 1, "T": 40, "K": 16, "V": 8}
+        for name in ("kda_cte", "kda_prefill", "kda_prefill_bounded")
+    },
 }
-CHUNK = {"gdn_tkg": None, "gdn_cte": 16, "kda_tkg": None}
 
 
 def setting(name: str) -> Setting:
-    return Setting(gdsl.load(name).kernel, SIZES[name], 0, CHUNK[name])
+    return Setting(gdsl.load(name).kernel, SIZES[name], 0, 16 if "T" in SIZES[name] else None)
 
 
 def trials(name: str, regime: str) -> list[Trial]:
@@ -74,6 +77,39 @@ def test_real_ranges_of_parameters_and_of_a_decay_that_comes_ready_made() -> Non
     # One A for each head: within a head only dt varies, by a factor of 100 at most.
     assert np.all(logs.max(axis=-1) / logs.min(axis=-1) <= 101)
     assert logs.max() / logs.min() > 101
+
+
+def test_channels_that_decay_at_other_speeds() -> None:
+    for name, strongest in (("kda_prefill", -25.8), ("kda_prefill_bounded", -5.0)):
+        (trial,) = trials(name, "strong-channel")
+        logs = np.log(role(name, "decay", trial))
+        K = logs.shape[-1]
+        np.testing.assert_allclose(logs[..., K // 3], strongest, rtol=0.05)
+        assert np.delete(logs, K // 3, axis=-1).min() > -1
+        (trial,) = trials(name, "half-decay-1")
+        decays = role(name, "decay", trial)
+        assert (decays[..., ::2] == 1).all()
+        assert (decays[..., 1::2] < 1).all()
+    for regime in ("strong-channel", "half-decay-1"):
+        assert isinstance(REGIMES[regime].trials(setting("gdn_cte")), Skip)
+
+
+@pytest.mark.parametrize("name", ["kda_prefill", "kda_tkg", "gdn_tkg"])
+def test_raw_gates_and_the_largest_rate(name: str) -> None:
+    (trial,) = trials(name, "raw-gates")
+    (arguments,) = trial.calls
+    raw = arguments[{"kda_prefill": "f", "kda_tkg": "g", "gdn_tkg": "a"}[name]]
+    assert set(np.unique(raw)) == {-8.0, 0.0, 8.0}
+    assert not arguments["dt_bias"].any()
+    (trial,) = trials(name, "largest-rate")
+    (arguments,) = trial.calls
+    logs = np.log(role(name, "decay", trial))
+    # The bound of kda_tkg is an argument of its own.
+    bound = arguments["lower_bound"] if name == "kda_tkg" else None
+    one = -16 * np.log1p(np.e) if bound is None else bound / (1 + np.exp(-16.0))
+    np.testing.assert_allclose(logs, np.broadcast_to(one, logs.shape), rtol=1e-6)
+    for regime in ("raw-gates", "largest-rate"):
+        assert isinstance(REGIMES[regime].trials(setting("kda_cte")), Skip)
 
 
 def test_strong_tokens_precede_weak_ones_in_a_chunk() -> None:
