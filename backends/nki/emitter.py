@@ -16,6 +16,7 @@ from backends.nki.program.nodes import Program
 from backends.nki.program.numbers import evaluate
 from backends.nki.program.show import program_text
 from backends.nki.refusal import refuse
+from backends.nki.schedules.block.program import front_of
 from backends.nki.schedules.block.projection_program import projection_program
 from backends.nki.schedules.chunked import chunked_program
 from backends.nki.schedules.decode import decode_program
@@ -142,7 +143,11 @@ def _program(plan: Plan, target: str) -> Program:
         return projection_program(plan, target)
     if has_window(plan):
         return window_program(plan)
-    return chunked_program(plan) if plan.form == "chunked" else decode_program(plan, target)
+    return (
+        chunked_program(plan)
+        if plan.form == "chunked"
+        else decode_program(plan, target, lambda sections: front_of(sections, target))
+    )
 
 
 def _header(plan: Plan) -> tuple[str, ...]:

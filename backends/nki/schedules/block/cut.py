@@ -120,6 +120,7 @@ class _Cutter:
         return Sections(
             kernel=kernel,
             entry=self.rows[0],
+            key_axis=self.vectors[0],
             projections=tuple(self.projections.values()),
             convolutions=tuple(self.convolutions.values()),
             values=tuple(v for v in values if v.symbol in shown),

@@ -110,6 +110,8 @@ class Sections:
     kernel: Kernel
     entry: str
     """The batch axis: the outermost axis of the delta rule's rows."""
+    key_axis: str
+    """The axis that the delta rule's reads contract."""
     projections: tuple[Projection, ...]
     """In the order of the text; one that uses another comes later."""
     convolutions: tuple[Convolution, ...]

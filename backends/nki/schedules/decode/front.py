@@ -15,6 +15,7 @@ from attrs import define, field
 from backends.nki.contract import Contract
 from backends.nki.program.build import Block, Names
 from backends.nki.program.nodes import Constant, Function, Operand
+from backends.nki.schedules.addresses import Addresses
 from backends.nki.select.addressing import Share
 from backends.nki.select.constants import Constants
 from backends.nki.select.inputs import RowWindow
@@ -39,13 +40,18 @@ class Front:
     constants: tuple[Constant, ...] = ()
     functions: tuple[Function, ...] = ()
 
-    def begin(self, main: Block, contract: Contract, axes: tuple[str, ...]) -> dict[str, Share]:
+    def begin(
+        self,
+        main: Block,
+        contract: Contract,
+        axes: tuple[str, ...],
+        constants: Constants,
+        addresses: Addresses,
+    ) -> dict[str, Share]:
         """Bind the part of an axis of the rows that this core has, where cores share heads."""
         return {}
 
-    def sources(self, window: RowWindow) -> Mapping[Symbol, Placed]:
-        """Return where the values of the sections lie while a tile of rows is processed."""
+    def prepare(self, window: RowWindow) -> Mapping[Symbol, Placed]:
+        """Fill `ahead` and `entry`; return where the values of the sections lie while a tile of
+        rows is processed."""
         return {}
-
-    def write(self, constants: Constants) -> None:
-        """Fill the blocks."""

@@ -62,6 +62,8 @@ class Phases:
 
     step: Step
     contract: Contract
+    constants: Constants
+    addresses: Addresses
     window: RowWindow
     names: Names
     lane: Number
@@ -76,12 +78,10 @@ class Phases:
     ring: Mapping[str, Operand] = field(factory=dict)
     """The queue of the states, where they share one with other transfers."""
     blocks: dict[str, Block] = field(init=False)
-    addresses: Addresses = field(init=False)
     accepted: View | None = field(init=False)
     """How many tokens of the last call were kept, [1, batch], for states stored after each."""
     slots: Slots | None = field(init=False)
     """The slots of a state that lies in a pool."""
-    constants: Constants = field(init=False)
     selector: Selector = field(init=False)
     state: View = field(init=False)
     """States of a group, [K, heads * V]."""
@@ -97,8 +97,6 @@ class Phases:
     def __attrs_post_init__(self) -> None:
         origin = self.step.run.span
         self.blocks = {name: Block(self.names, origin=origin) for name in PHASES}
-        self.constants = Constants(Block(self.names), Block(self.names))
-        self.addresses = Addresses(self.step.kernel, self.contract.tensors, self.constants.block)
         self.accepted = self.addresses.kept(self.step.state)
         self.slots = slots_of(self.addresses, self.step)
         K, V = self.sizes

@@ -32,6 +32,7 @@ from backends.nki.program.numbers import (
     smallest,
 )
 from backends.nki.program.outline import Pack, defined, outline, used
+from backends.nki.schedules.addresses import Addresses
 from backends.nki.schedules.block.cut import cut
 from backends.nki.schedules.block.sections import Sections
 from backends.nki.schedules.decode.calls import GROUP, ROWS, Calls
@@ -40,7 +41,7 @@ from backends.nki.schedules.decode.phases import PHASES, Phases
 from backends.nki.schedules.decode.step import only_run, row_axes, step_of
 from backends.nki.schedules.decode.tokens import write_tokens
 from backends.nki.schedules.decode.update import STORE
-from backends.nki.select.constants import PARTITIONS
+from backends.nki.select.constants import PARTITIONS, Constants
 from backends.nki.select.inputs import RowWindow
 from gdsl.algorithm.plan import Plan
 
@@ -89,7 +90,9 @@ def decode_program(
     _write_missing(main, contract)
     contract.write_outputs(main)
     axes = row_axes(state, delta)
-    shares = front.begin(main, contract, axes)
+    constants = Constants(Block(names), Block(names))
+    addresses = Addresses(kernel, contract.tensors, constants.block)
+    shares = front.begin(main, contract, axes, constants, addresses)
     window = RowWindow(axes, Name("row"), Name("rows"), shares=shares)
     if run.axis is not None:
         outer: dict[str, Number] = {axis: Name("entry") for axis in axes[:1]}
@@ -97,8 +100,10 @@ def decode_program(
         window = RowWindow(axes[1:], Name("row"), Name("rows"), outer, shares)
     first, last = _rows_of_this_core(main, window, axes)
     phases = Phases(
-        step=step_of(plan, contract, window, sections, front.sources(window)),
+        step=step_of(plan, contract, window, sections, front.prepare(window)),
         contract=contract,
+        constants=constants,
+        addresses=addresses,
         window=window,
         names=names,
         lane=Name("lane"),
@@ -110,9 +115,8 @@ def decode_program(
     )
     phases.write()
     functions, packs = _functions(phases, main)
-    front.write(phases.constants)
     main.banner("Constants")
-    main.extend(phases.constants.block)
+    main.extend(constants.block)
     if front.ahead.statements:
         with main.when(compare("<", first, last)) as some:
             some.extend(front.ahead)

@@ -1,0 +1,210 @@
+"""One token through the windows of a field: the sums over the taps, and the window slid.
+
+Windows are moved with (entry, head) on partitions, so that the columns of all channels of a head
+are one run; sums are formed with the channels of a head on partitions, where tokens come from a
+projection and where the delta rule wants its keys. TensorE turns one into the other, column by
+column; the newest column goes back the same way.
+"""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from backends.nki.program.build import Block, Names, compare, every, part
+from backends.nki.program.nodes import (
+    F32,
+    Element,
+    Function,
+    Operand,
+    Pattern,
+    Space,
+    Tile,
+    Token,
+    View,
+    dtype_of,
+)
+from backends.nki.program.numbers import ONE, ZERO, Extent, Largest, Literal, Name, Number, smallest
+from backends.nki.program.outline import outline
+from backends.nki.select.constants import PARTITIONS
+from backends.nki.select.helpers import QUEUE
+from backends.nki.select.layouts import GPSIMD, SCALAR, TENSOR, VECTOR
+
+SKIP = Token("nisa.oob_mode.skip")
+FIRST, STEP, APART = Name("first"), Name("step"), Name("apart")
+NEW_FIRST, NEW_STEP, NEW_APART = Name("new_first"), Name("new_step"), Name("new_apart")
+TOKEN_FIRST, TOKEN_STEP = Name("token_first"), Name("token_step")
+TOKEN_APART = Name("token_apart")
+HEADS, ENTRIES, COLUMNS, TAPS = Name("heads"), Name("entries"), Name("columns"), Name("taps")
+SOME, COUNT, ROWS, COLUMN = Name("some"), Name("count"), Name("rows"), Name("column")
+_WINDOW = Tile("window", (), F32, Space.ARGUMENT)
+_NEW = Tile("new_window", (), F32, Space.ARGUMENT)
+_TOKEN = Tile("token", (), F32, Space.ARGUMENT)
+
+
+@frozen
+class TokenStep:
+    """What differs between kernels; each combination is one function of the module."""
+
+    before: int
+    """Column of the old window that tap 0 weighs."""
+    given: bool
+    """Whether tokens come from HBM, entries with heads, or from a tile with channels turned."""
+    rounded: Element | None
+    """What tokens from HBM are rounded to."""
+    element: Element
+    """Of the window."""
+    optional: bool
+    """Whether the window may be left out."""
+    reads_slots: bool
+    writes_slots: bool
+    stored: bool
+    """Whether the new window is stored at all."""
+
+    def function(self, name: str) -> Function:
+        """Return the function: one call does all entries and heads of a field."""
+        block = Block(Names())
+        wide = block.let_named("wide", Extent("sum_sb", 0))
+        per = block.let_named("per", Largest(ONE, Literal(PARTITIONS) // HEADS))
+        with block.loop("entry", ZERO, ENTRIES, per, exact=True) as (outer, entry):
+            outer.let_named("some", smallest(per, ENTRIES - entry))
+            with outer.loop("head", ZERO, HEADS, PARTITIONS, exact=True) as (body, head):
+                body.let_named("count", smallest(PARTITIONS, HEADS - head))
+                body.let_named("rows", SOME * COUNT)
+                body.let_named("column", entry * HEADS + head)
+                _Body(self, body, wide).write()
+        doc = "Slide the windows of one token and sum over the taps: `heads` heads, all entries."
+        return outline(name, doc, block.statements)
+
+
+@frozen
+class _Body:
+    """The instructions for up to 128 (entry, head)."""
+
+    form: TokenStep
+    block: Block
+    wide: Number
+
+    def write(self) -> None:
+        window = self._load()
+        newest, newest_row = self._token()
+        if self.form.stored:
+            self._slide(window, newest_row)
+        self._sum(window, newest)
+
+    def _hbm(self, tile: Tile, first: Number, step: Number, apart: Number, run: Number) -> Pattern:
+        """The heads of some entries: [some, count, run]."""
+        offset = first + Name("entry") * apart + Name("head") * step
+        return Pattern(tile, ((apart, SOME), (step, COUNT), (ONE, run)), offset)
+
+    def _slots(self, tile: Tile, first: Number, step: Number, chip: View, slots: str) -> None:
+        """The windows of the slots of some entries, one transfer each; none outside the pool."""
+        numbers = Tile(slots, (ONE, ENTRIES), F32, Space.SBUF)
+        store = tile is _NEW
+        with self.block.loop("member", ZERO, SOME, exact=True) as (body, member):
+            index = part(View(numbers, numbers.shape), None, (Name("entry") + member, ONE))
+            steps = ((step, COUNT), (ONE, self.wide * COLUMNS))
+            hbm = Pattern(tile, steps, first + Name("head") * step, index)
+            mine = part(chip, (member * COUNT, COUNT), None)
+            sides: dict[str, Operand] = (
+                {"dst": hbm, "src": mine} if store else {"dst": mine, "src": hbm}
+            )
+            body.do("dma_copy", **sides, oob_mode=SKIP)
+
+    def _load(self) -> View:
+        block, run = self.block, self.wide * COLUMNS
+        window = block.tile("window_sb", (ROWS, run), self.form.element)
+        if self.form.reads_slots:
+            block.do("memset", dst=window, value=Literal(0.0), engine=GPSIMD)
+            self._slots(_WINDOW, FIRST, STEP, window, "read_slots")
+            return window
+        given = block.inner() if self.form.optional else block
+        given.do("dma_copy", dst=window, src=self._hbm(_WINDOW, FIRST, STEP, APART, run), **QUEUE)
+        if self.form.optional:
+            missing = block.inner()
+            missing.do("memset", dst=window, value=Literal(0.0), engine=GPSIMD)
+            block.decide(Name("missing"), missing, given)
+        return window
+
+    def _token(self) -> tuple[Pattern, View]:
+        """The newest column: channels turned, as [wide, some, count], and as rows."""
+        block, wide = self.block, self.wide
+        if not self.form.given:
+            turned = Tile("token_sb", (wide, ENTRIES * HEADS), self.form.element, Space.SBUF)
+            mine = part(View(turned, turned.shape), None, (COLUMN, ROWS))
+            element = dtype_of("token_sb", F32.bytes)
+            row = block.tile("token_psum", (ROWS, wide), element, Space.PSUM)
+            block.do("nc_transpose", dst=row, data=mine, engine=TENSOR)
+            return self._columns(turned, ENTRIES * HEADS, HEADS, COLUMN), row
+        element = dtype_of("token", F32.bytes)
+        row = block.tile("token_sb", (ROWS, wide), element)
+        source = self._hbm(_TOKEN, TOKEN_FIRST, TOKEN_STEP, TOKEN_APART, wide)
+        block.do("dma_copy", dst=row, src=source, **QUEUE)
+        if self.form.rounded is not None:
+            exact, row = row, block.tile("rounded_sb", (ROWS, wide), self.form.rounded)
+            block.do("tensor_copy", dst=row, src=exact)
+        psum = block.tile("token_psum", (wide, ROWS), row.tile.element, Space.PSUM)
+        block.do("nc_transpose", dst=psum, data=row, engine=TENSOR)
+        return self._columns(psum.tile, ROWS, COUNT, ZERO), row
+
+    def _columns(self, tile: Tile, free: Number, apart: Number, first: Number) -> Pattern:
+        """Columns (entry, head) of a tile that is turned: [wide, some, count]."""
+        steps = ((free, self.wide), (apart, SOME), (ONE, COUNT))
+        return Pattern(tile, steps, first)
+
+    def _slide(self, window: View, newest: View) -> None:
+        """The windows without their oldest column, and the token."""
+        block, wide = self.block, self.wide
+        run = wide * COLUMNS
+        block.comment("The window slides by one column.")
+        new = block.tile("new_sb", (ROWS, run), dtype_of("new_window", F32.bytes))
+        last = every(new, COLUMNS - 1, COLUMNS, wide)
+        block.do("tensor_copy", dst=last, src=newest, engine=SCALAR)
+        with block.when(compare(">", COLUMNS, ONE)) as older:
+            steps = ((run, ROWS), (COLUMNS, wide), (ONE, COLUMNS - 1))
+            older.do(
+                "tensor_copy",
+                dst=Pattern(new.tile, steps, ZERO),
+                src=Pattern(window.tile, steps, ONE),
+                engine=GPSIMD,
+            )
+        if self.form.writes_slots:
+            self._slots(_NEW, NEW_FIRST, NEW_STEP, new, "write_slots")
+            return
+        target = self._hbm(_NEW, NEW_FIRST, NEW_STEP, NEW_APART, run)
+        block.do("dma_copy", dst=target, src=new, **QUEUE)
+
+    def _sum(self, window: View, newest: Pattern) -> None:
+        """The taps over the old columns and the token, fp32."""
+        block, wide = self.block, self.wide
+        total = Tile("sum_sb", (wide, ENTRIES * HEADS), F32, Space.SBUF)
+        taps = Tile("taps_sb", (wide, TAPS * HEADS), F32, Space.SBUF)
+        dst = self._columns(total, ENTRIES * HEADS, HEADS, COLUMN)
+
+        def weight(tap: Number) -> Pattern:
+            steps = ((TAPS * HEADS, wide), (ZERO, SOME), (ONE, COUNT))
+            return Pattern(taps, steps, tap * HEADS + Name("head"))
+
+        multiply = Token("nl.multiply")
+        block.do("tensor_tensor", dst=dst, data1=newest, data2=weight(TAPS - 1), op=multiply)
+        with block.loop("tap", ZERO, TAPS - 1, exact=True) as (body, tap):
+            turned = body.tile("turned_psum", (wide, ROWS), self.form.element, Space.PSUM)
+            place = body.let_named("place", tap + self.form.before)
+            body.do(
+                "nc_transpose", dst=turned, data=every(window, place, COLUMNS, wide), engine=TENSOR
+            )
+            product = body.tile("product_sb", (wide, ROWS), F32)
+            body.do(
+                "tensor_tensor",
+                dst=self._columns(product.tile, ROWS, COUNT, ZERO),
+                data1=self._columns(turned.tile, ROWS, COUNT, ZERO),
+                data2=weight(tap),
+                op=multiply,
+                engine=VECTOR,
+            )
+            body.do(
+                "tensor_tensor",
+                dst=part(View(total, total.shape), None, (COLUMN, ROWS)),
+                data1=part(View(total, total.shape), None, (COLUMN, ROWS)),
+                data2=product,
+                op=Token("nl.add"),
+            )

@@ -1,0 +1,338 @@
+"""The convolutions of a kernel: which function of the module filters them, and its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import define, field
+
+from backends.nki.contract import Contract
+from backends.nki.program.build import Block
+from backends.nki.program.nodes import (
+    BF16,
+    F16,
+    F32,
+    I32,
+    U8,
+    Element,
+    Function,
+    Integers,
+    Operand,
+    Pattern,
+    Space,
+    Tile,
+    Token,
+    View,
+    dtype_of,
+)
+from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, Number, binary
+from backends.nki.refusal import refuse
+from backends.nki.schedules.addresses import Addresses, dimension, of_entry
+from backends.nki.schedules.block.channels import Lying, Rows, lying
+from backends.nki.schedules.block.sections import Convolution, Field, Given, Port
+from backends.nki.schedules.block.taps import load_taps
+from backends.nki.schedules.block.window_token import TokenStep
+from backends.nki.schedules.block.window_tokens import TokensStep
+from backends.nki.select.constants import PARTITIONS
+from backends.nki.select.helpers import QUEUE
+from backends.nki.select.inputs import RowWindow
+from gdsl.ir.dims import Atom, Dim
+from gdsl.ir.dtypes import Dtype
+from gdsl.ir.kernel import Input, Output
+from gdsl.ir.types import DtypeVar
+
+ROUNDED = {Dtype.BF16: BF16, Dtype.F16: F16}
+
+
+@define(eq=False)
+class Windows:
+    """Writes the convolutions of a kernel: taps once, windows for all entries or for one."""
+
+    contract: Contract
+    window: RowWindow
+    rows: Rows
+    addresses: Addresses
+    entry: str
+    """The batch axis."""
+    functions: dict[str, Function] = field(factory=dict)
+    taps: dict[tuple[str, Field], View] = field(factory=dict)
+
+    # ---- taps
+
+    def load(self, block: Block, section: Convolution) -> None:
+        """Bring in the taps of every field."""
+        self.functions.setdefault("load_taps", load_taps())
+        weight, columns = section.weight, self._taps(section)
+        last = weight.dims[-1]
+        if (
+            isinstance(last, Atom)
+            and last.axis in section.state.type.axes
+            and (last.axis != section.axis)
+        ):
+            raise refuse("taps must be the innermost axis of their tensor", weight.span)
+        for part in section.fields:
+            where = lying(weight.dims[:-1], part, self.window, ONE, weight.span)
+            heads = self.window.size(part.heads)
+            view = block.tile(f"{part.name}_taps_sb", (self._wide(part), columns * heads), F32)
+            self.taps[section.symbol.name, part] = view
+            tile = self.contract.tensors[weight.name]
+            self._call(
+                block,
+                self.functions["load_taps"],
+                {
+                    "taps_sb": view,
+                    "weight": View(tile, tile.shape),
+                    "first": where.first * columns,
+                    "step": where.step * columns,
+                    "heads": heads,
+                    "taps": columns,
+                },
+            )
+
+    def _taps(self, section: Convolution) -> Number:
+        return self.contract.sizes(section.weight.dims)[-1]
+
+    def _wide(self, part: Field) -> Number:
+        return Name(str(part.wide))
+
+    # ---- one token
+
+    def step(self, block: Block, section: Convolution, tokens: Mapping[Port, View]) -> list[View]:
+        """Filter one token of all entries; returns the sums of each field, channels turned."""
+        return [
+            self._step(block, section, part, port, tokens.get(port))
+            for part, port in zip(section.fields, section.token, strict=True)
+        ]
+
+    def _step(
+        self, block: Block, section: Convolution, part: Field, port: Port, token: View | None
+    ) -> View:
+        state = section.state
+        window, new = self._tensors(section)
+        slots = {"read_slots": self.addresses.read(state), "write_slots": None}
+        if section.windows:
+            slots["write_slots"] = self.addresses.write(state)
+        form = TokenStep(
+            before=1 if section.newest_inside else 0,
+            given=token is None,
+            rounded=None if token is not None else self._rounded(section, port),
+            element=self._element(section, new),
+            optional=self._missing(section) is not None,
+            reads_slots=slots["read_slots"] is not None,
+            writes_slots=slots["write_slots"] is not None,
+            stored=bool(section.windows),
+        )
+        sums = block.tile(f"{part.name}_sum_sb", (self._wide(part), self.rows.columns(part)), F32)
+        known = self._known(section, part, sums, window, new)
+        known |= {name: view for name, view in slots.items() if view is not None}
+        known["entries"] = self.rows.cells
+        if token is not None:
+            known["token_sb"] = token
+        else:
+            known |= self._given(port)
+        block.origin = section.run.span
+        self._call(block, self._function("slide_token", form), known)
+        return sums
+
+    # ---- several tokens
+
+    def scan(self, block: Block, section: Convolution) -> list[View]:
+        """Filter the tokens of the entry at hand; returns the sums of each field."""
+        return [
+            self._scan(block, section, part, port)
+            for part, port in zip(section.fields, section.token, strict=True)
+        ]
+
+    def _scan(self, block: Block, section: Convolution, part: Field, port: Port) -> View:
+        state, entry = section.state, Name("entry")
+        window, new = self._tensors(section)
+        place = self.addresses.kept(state)
+        indexed = None if state.accepted is None else dimension(state.dims, state.accepted.axis)
+        if state.slots is not None:
+            place, indexed = self.addresses.read(state), 0
+        rounded, element = self._rounded(section, port), self._element(section, new)
+        token = self._token_tensor(port)
+        same = (rounded or self.contract.tensors[token.name].element).bytes == element.bytes
+        form = TokensStep(
+            before=1 if section.newest_inside else 0,
+            rounded=rounded,
+            element=element,
+            line=self._line(section) if same else F32,
+            optional=self._missing(section) is not None,
+            indexed=indexed,
+            slots=state.slots is not None,
+            lengths=section.run.valid_len is not None,
+            shows=bool(section.token_windows),
+            stored=bool(section.windows),
+        )
+        sums = block.tile(f"{part.name}_sum_sb", (self._wide(part), self.rows.columns(part)), F32)
+        known = self._known(section, part, sums, window, new) | self._given(port)
+        known |= {"entry": entry, "tokens": self.rows.cells}
+        if place is not None:
+            known["number"] = of_entry(place, entry)
+        written = self.addresses.write(state) if section.windows else None
+        if written is not None:
+            known["new_number"] = of_entry(written, entry)
+        for output in section.token_windows:
+            tile = self.contract.outputs[output.name]
+            lies = self._columns(output, part, section)
+            known |= {
+                "shown_windows": View(tile, tile.shape),
+                "shown_first": lies.first,
+                "shown_step": lies.step,
+                "shown_apart": lies.strides.of(self.entry),
+                "shown_next": lies.strides.of(str(section.run.states_axis)),
+            }
+        if form.lengths:
+            known["alive_sb"] = self._on_all("alive_sb", U8, self.rows.cells)
+        block.origin = section.run.span
+        self._call(block, self._function("slide_tokens", form), known)
+        return sums
+
+    def load_lengths(self, block: Block, length: Input) -> None:
+        """Bring in the lengths of the sequences, and number the tokens: once."""
+        batch = Name(self.entry)
+        source = self.contract.tensors[length.name]
+        raw = block.tile("lengths_raw_sb", (PARTITIONS, batch), I32)
+        steps = ((ZERO, Literal(PARTITIONS)), (ONE, batch))
+        block.do("dma_copy", dst=raw, src=Pattern(source, steps, ZERO), **QUEUE)
+        lengths = block.tile("lengths_sb", (PARTITIONS, batch), F32)
+        block.do("tensor_copy", dst=lengths, src=raw)
+        numbers = block.tile("numbers_sb", (PARTITIONS, self.rows.cells), F32)
+        pattern = Integers(((ONE, self.rows.cells),))
+        block.do("iota", dst=numbers, pattern=pattern, offset=ZERO)
+
+    def mark_alive(self, block: Block) -> None:
+        """Mark the tokens of the entry at hand that lie before the end of its sequence."""
+        batch, tokens = Name(self.entry), self.rows.cells
+        alive = block.tile("alive_sb", (PARTITIONS, tokens), U8)
+        block.do(
+            "tensor_scalar",
+            dst=alive,
+            data=self._on_all("numbers_sb", F32, tokens),
+            op0=Token("nl.less"),
+            operand0=of_entry(self._on_all("lengths_sb", F32, batch), Name("entry")),
+        )
+
+    def _on_all(self, name: str, element: Element, count: Number) -> View:
+        """A tile that every partition has alike."""
+        tile = Tile(name, (Literal(PARTITIONS), count), element, Space.SBUF)
+        return View(tile, tile.shape)
+
+    # ---- arguments
+
+    def _function(self, stem: str, form: TokenStep | TokensStep) -> Function:
+        """The function for a form; forms of one kernel differ seldom."""
+        number = 1
+        while True:
+            name = stem if number == 1 else f"{stem}_{number}"
+            function = form.function(name)
+            if self.functions.setdefault(name, function) == function:
+                return function
+            number += 1
+
+    def _known(
+        self, section: Convolution, part: Field, sums: View, window: Tile, new: Tile | None
+    ) -> dict[str, Operand]:
+        state = section.state
+        lies = self._window_lies(state.dims, part, section)
+        entry = self.entry
+        known: dict[str, Operand] = {
+            "sum_sb": sums,
+            "taps_sb": self.taps[section.symbol.name, part],
+            "window": View(window, window.shape),
+            "first": lies.first,
+            "step": lies.step,
+            "apart": lies.strides.of(entry),
+            "heads": self.window.size(part.heads),
+            "columns": Name(section.axis),
+            "taps": self._taps(section),
+        }
+        missing = self._missing(section)
+        if missing is not None:
+            known["missing"] = missing
+        if new is not None and section.windows:
+            there = self._columns(section.windows[0], part, section)
+            known |= {
+                "new_window": View(new, new.shape),
+                "new_first": there.first,
+                "new_step": there.step,
+                "new_apart": there.strides.of(entry),
+            }
+        return known
+
+    def _given(self, port: Port) -> dict[str, Operand]:
+        """Tokens in HBM."""
+        item = self._token_tensor(port)
+        tile = self.contract.tensors[item.name]
+        lies = lying(item.dims, port.field, self.window, ONE, item.span)
+        return {
+            "token": View(tile, tile.shape),
+            "token_first": lies.first,
+            "token_step": lies.step,
+            "token_apart": lies.strides.of(self.entry),
+            "token_next": lies.strides.of(self.rows.cell),
+        }
+
+    def _token_tensor(self, port: Port) -> Input:
+        if not isinstance(port.section, Given):
+            raise refuse("several tokens of a projection through a window are not emitted", None)
+        return port.section.input
+
+    def _columns(self, output: Output, part: Field, section: Convolution) -> Lying:
+        return self._window_lies(output.dims, part, section)
+
+    def _window_lies(self, dims: tuple[Dim, ...], part: Field, section: Convolution) -> Lying:
+        """Where windows lie: the columns of neighbouring channels behind each other."""
+        lies = lying(dims, part, self.window, Name(section.axis), section.state.span)
+        if lies.strides.of(section.axis) != ONE:
+            raise refuse("the columns of a window must be its innermost axis", section.state.span)
+        return lies
+
+    def _tensors(self, section: Convolution) -> tuple[Tile, Tile | None]:
+        window = self.contract.tensors[section.state.argument]
+        if len(section.windows) > 1:
+            raise refuse("one window in two outputs is not emitted", section.run.span)
+        if not section.windows:
+            return window, None
+        return window, self.contract.outputs[section.windows[0].name]
+
+    def _element(self, section: Convolution, new: Tile | None) -> Element:
+        """The element type of a window, as the function's parameters name it."""
+        tile = self.contract.tensors[section.state.argument]
+        if new is not None and self._missing(section) is not None:
+            return dtype_of("new_window", new.element.bytes)
+        return dtype_of("window", tile.element.bytes)
+
+    def _line(self, section: Convolution) -> Element:
+        """The element type of windows that leave: they are selected from the line as they are."""
+        for name, outputs in (
+            ("shown_windows", section.token_windows),
+            ("new_window", section.windows),
+        ):
+            for output in outputs:
+                return dtype_of(name, self.contract.outputs[output.name].element.bytes)
+        return dtype_of("window", self.contract.tensors[section.state.argument].element.bytes)
+
+    def _rounded(self, section: Convolution, port: Port) -> Element | None:
+        """What tokens from HBM are rounded to; None where they are in that dtype already."""
+        if section.rounded is None or self._token_tensor(port).dtype == section.rounded:
+            return None
+        return ROUNDED[section.rounded]
+
+    def _missing(self, section: Convolution) -> Number | None:
+        """The condition that the caller brought no window; None where there must be one."""
+        state = section.state
+        if state.argument not in self.contract.optional:
+            return None
+        if state.inplace:
+            return Name(f"{state.argument}_missing")
+        return binary("==", Name(state.argument), NONE)
+
+    def _call(self, block: Block, function: Function, known: Mapping[str, Operand]) -> None:
+        block.call(function.name, *(known[name] for name in function.parameters))
+
+
+def element_of(dtype: Dtype | DtypeVar | None) -> Element:
+    """What tokens are rounded to on chip; fp32 where the text rounds nothing."""
+    return ROUNDED.get(dtype, F32) if isinstance(dtype, Dtype) else F32
