@@ -1,4 +1,4 @@
-"""The interpreter in fp32 against the naive references of flash-linear-attention.
+"""Interpreter and chunked plans in fp32 against the naive references of flash-linear-attention.
 
 Known faults of those references, met here: `naive_recurrent_comba` decays before it reads, where
 the paper and the layer's kernels read the state before decay; `naive_retention` multiplies by its
@@ -15,7 +15,8 @@ import pytest
 
 import gdsl
 from backends.interpreter import RUNNER
-from gdsl.ir.kernel import Kernel
+from gdsl.algorithm.evaluate_plan import evaluate
+from gdsl.pipeline import Compilation
 from gdsl.runner import RunOptions
 
 pytestmark = pytest.mark.oracle
@@ -32,18 +33,23 @@ kernel plain:
     input g: f32[B, T, Hv{channel}] in (-inf, 0]
     {beta}
     state S: f32[B, Hv, K, V] = s0
+    {facts}
     o, S = scan[T] {call}
     output out: f32[B, T, Hv, V] = o
     output s1: f32[B, Hv, K, V] = S
 """
-BETA = "input beta: f32[B, T, Hv]"
+BETA = "input beta: f32[B, T, Hv] in [0, 1]"
+UNIT = "assume sum[K](k * k) <= 1.01"
 DELTA = "gated_delta(q * K ** -0.5, k, v, exp(g), beta, S)"
 LINEAR = "linear_attention(q * K ** -0.5, k, v, exp(g), S)"
 
 
-def plain(call: str, beta: str = BETA, channel: str = "") -> Kernel:
-    text = PLAIN.replace("{call}", call).replace("{beta}", beta).replace("{channel}", channel)
-    return gdsl.loads(text).kernel
+def plain(call: str, beta: str = BETA, channel: str = "", text: str = PLAIN) -> gdsl.Definition:
+    facts = UNIT if beta else ""
+    parts = {"call": call, "beta": beta, "channel": channel, "facts": facts}
+    for name, part in parts.items():
+        text = text.replace(f"{{{name}}}", part)
+    return gdsl.loads(text)
 
 
 def tokens_first(case: Case) -> Case:
@@ -51,12 +57,20 @@ def tokens_first(case: Case) -> Case:
     return {n: x if n in ("s0", "state") else np.swapaxes(x, 1, 2) for n, x in case.items()}
 
 
-def compare(kernel: Kernel, case: Case, e_rms: Callable[..., float], state: bool = True) -> None:
+def compare(
+    definition: gdsl.Definition, case: Case, e_rms: Callable[..., float], state: bool = True
+) -> None:
+    """Compare the interpreter, and the kernel's chunked plan on numpy, with the reference."""
     arguments = {name: x for name, x in case.items() if name not in ("out", "state")}
-    outputs = RUNNER.run(kernel, arguments, RunOptions("float32"))
-    assert e_rms(outputs["out"], case["out"], (0, 2)) <= BOUND
-    if state:
-        assert e_rms(outputs["s1"], case["state"], (0, 1)) <= BOUND
+    plan = Compilation(definition).plan
+    assert plan.form == "chunked"
+    for outputs in (
+        RUNNER.run(definition.kernel, arguments, RunOptions("float32")),
+        evaluate(plan, arguments, precision="float32"),
+    ):
+        assert e_rms(outputs["out"], case["out"], (0, 2)) <= BOUND
+        if state:
+            assert e_rms(outputs["s1"], case["state"], (0, 1)) <= BOUND
 
 
 @pytest.mark.parametrize(
@@ -88,16 +102,18 @@ def test_delta_rule(fla_cases: dict[str, Case], e_rms: Callable[..., float]) -> 
 def test_gdn2(fla_cases: dict[str, Case], e_rms: Callable[..., float]) -> None:
     case = dict(fla_cases["gdn2"])
     case["q"] = case["q"] / np.sqrt(case["q"].shape[-1])
-    compare(gdsl.load("gdn2_fwd").kernel, case, e_rms)
+    compare(gdsl.load("gdn2_fwd"), case, e_rms)
 
 
 def test_gated_delta_product(fla_cases: dict[str, Case], e_rms: Callable[..., float]) -> None:
     case = dict(fla_cases["gated_delta_product"])
     case["q"] = case["q"] / np.sqrt(case["q"].shape[-1])
-    compare(gdsl.load("delta_product_fwd").kernel, case, e_rms)
+    compare(gdsl.load("delta_product_fwd"), case, e_rms)
 
 
-COMBA = PLAIN.replace("input q, k:", "input q, k, p:")
+COMBA = PLAIN.replace("input q, k:", "input q, k, p:").replace(
+    "{facts}", "{facts}\n    assume sum[K](p * p) <= 1.01"
+)
 
 
 @pytest.mark.parametrize("corrected", [True, False])
@@ -105,18 +121,17 @@ def test_comba_of_the_peer_reads_after_decay(
     fla_cases: dict[str, Case], e_rms: Callable[..., float], corrected: bool
 ) -> None:
     """Its read key p acts as e^g p of the published rule; taken as p, it must not agree."""
-    text = COMBA.replace("{call}", "comba(q * K ** -0.5, p, k, v, exp(g), beta, S)")
-    kernel = gdsl.loads(text.replace("{beta}", BETA).replace("{channel}", "")).kernel
+    definition = plain("comba(q * K ** -0.5, p, k, v, exp(g), beta, S)", text=COMBA)
     case = dict(fla_cases["comba"])
     if corrected:
         case["p"] = case["p"] * np.exp(case["g"])[..., None]
-        compare(kernel, case, e_rms)
+        compare(definition, case, e_rms)
         return
     arguments = {name: x for name, x in case.items() if name not in ("out", "state")}
-    outputs = RUNNER.run(kernel, arguments, RunOptions("float32"))
+    outputs = RUNNER.run(definition.kernel, arguments, RunOptions("float32"))
     assert e_rms(outputs["out"], case["out"], (0, 2)) > 1e-2
 
 
 def test_retention(fla_cases: dict[str, Case], e_rms: Callable[..., float]) -> None:
     case = tokens_first(fla_cases["retention"])
-    compare(gdsl.load("retnet_fwd").kernel, case, e_rms, state=False)
+    compare(gdsl.load("retnet_fwd"), case, e_rms, state=False)

@@ -34,6 +34,8 @@ glm5, kimi, olmo, qwen35, qwen3n = (
 )
 
 Tensors = dict[str, Any]
+PROMPT = 133
+"""Tokens of a prompt: more than one chunk of 128, not a multiple of their 64."""
 
 
 def qwen3_next(tokens: int = 64) -> Tensors:
@@ -81,7 +83,7 @@ def qwen3_next(tokens: int = 64) -> Tensors:
 def gated_delta(
     function: Any, Hk: int, Hv: int, K: int, V: int, beta_range: float = 1.0, tokens: int = 32
 ) -> Tensors:
-    """A recurrent function of the GDN family on raw rows and real gate parameters."""
+    """A function of the GDN family on raw rows and real gate parameters."""
     q, k = torch.randn(1, tokens, Hk, K), torch.randn(1, tokens, Hk, K)
     v, s0 = torch.randn(1, tokens, Hv, V), torch.randn(1, Hv, K, V)
     beta = beta_range * torch.randn(1, tokens, Hv).sigmoid()
@@ -162,6 +164,15 @@ def main(path: str) -> None:
     torch.set_grad_enabled(False)
     cases = {
         "qwen3_next": qwen3_next(),
+        "qwen3_next_chunks": gated_delta(
+            qwen3n.torch_chunk_gated_delta_rule, 16, 32, 128, 128, tokens=PROMPT
+        ),
+        "qwen3_5_chunks": gated_delta(
+            qwen35.torch_chunk_gated_delta_rule, 16, 48, 128, 128, tokens=PROMPT
+        ),
+        "olmo_hybrid_chunks": gated_delta(
+            olmo.torch_chunk_gated_delta_rule, 30, 30, 96, 192, 2.0, tokens=PROMPT
+        ),
         "qwen3_5": gated_delta(qwen35.torch_recurrent_gated_delta_rule, 16, 48, 128, 128),
         "olmo_hybrid": gated_delta(olmo.torch_recurrent_gated_delta_rule, 30, 30, 96, 192, 2.0),
         "kimi_linear": kimi_linear(),

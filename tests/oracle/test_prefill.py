@@ -1,0 +1,103 @@
+"""Prefill against transformers' chunk functions at the sizes of released models.
+
+133 tokens: their chunks are of 64, ours of 128. The interpreter, the plan evaluated on numpy and,
+for one key head, the emitted text in the simulator are three witnesses of one kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import gdsl
+from backends.interpreter import RUNNER
+from gdsl.algorithm.evaluate_plan import Precision, evaluate
+from gdsl.runner import RunOptions
+
+pytestmark = pytest.mark.oracle
+
+Array = NDArray[Any]
+Case = Mapping[str, Array]
+Errors = Callable[[Array, Array, tuple[int, ...]], float]
+FP32 = 3e-6
+BF16 = 2.5e-2
+
+MODELS = {
+    "qwen3_next_chunks": ("gdn_cte", (16, 32, 128, 128)),
+    "qwen3_5_chunks": ("gdn_cte", (16, 48, 128, 128)),
+    "olmo_hybrid_chunks": ("gdn_cte_wide_beta", (30, 30, 96, 192)),
+}
+"""Kernel, and key heads, value heads, K and V."""
+
+
+def arguments(case: Case, key_heads: int | None = None) -> dict[str, Any]:
+    """Return what our kernels take, for the first key heads or all: head-major, normalised keys."""
+
+    def normal(x: Array) -> Array:
+        return np.asarray(x / np.sqrt(np.sum(x * x, axis=-1, keepdims=True) + 1e-6), np.float32)
+
+    group = case["v"].shape[2] // case["q"].shape[2]
+    heads = None if key_heads is None else key_heads * group
+    given = {
+        "query": normal(case["q"][:, :, :key_heads]),
+        "key": normal(case["k"][:, :, :key_heads]),
+        "value": case["v"][:, :, :heads],
+        "g_log": case["g"][:, :, :heads],
+        "beta": case["beta"][:, :, :heads],
+    }
+    moved = {name: np.ascontiguousarray(np.swapaxes(x, 1, 2)) for name, x in given.items()}
+    state = np.ascontiguousarray(case["s0"][:, :heads])
+    return {**moved, "recurrent_state": state, "scale": case["q"].shape[-1] ** -0.5}
+
+
+def assert_agree(outputs: Mapping[str, Any], case: Case, e_rms: Errors, bound: float) -> None:
+    heads = outputs["recurrent_state"].shape[1]
+    expected = np.swapaxes(case["out"], 1, 2)[:, :heads]
+    out, state = (np.asarray(outputs[name], np.float64) for name in ("out", "recurrent_state"))
+    assert e_rms(out, expected, (0, 1)) <= bound
+    assert e_rms(state, case["state"][:, :heads], (0, 1)) <= bound
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_interpreter(transformers_cases: dict[str, Case], e_rms: Errors, model: str) -> None:
+    case = transformers_cases[model]
+    name, (key_heads, heads, K, V) = MODELS[model]
+    assert case["q"].shape == (1, 133, key_heads, K)
+    assert case["v"].shape == (1, 133, heads, V)
+    outputs = RUNNER.run(gdsl.load(name).kernel, arguments(case), RunOptions("float32"))
+    assert_agree(outputs, case, e_rms, FP32)
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("inverse", ["schur", "neumann"])
+@pytest.mark.parametrize("model", MODELS)
+def test_plan_evaluator(
+    transformers_cases: dict[str, Case],
+    e_rms: Errors,
+    model: str,
+    inverse: str,
+    precision: Precision,
+) -> None:
+    case = transformers_cases[model]
+    kernel = gdsl.load(MODELS[model][0])
+    plan = gdsl.compile(kernel, settings={"inverse": inverse}).compilation.plan
+    assert plan.form == "chunked"
+    assert_agree(evaluate(plan, arguments(case), precision=precision), case, e_rms, FP32)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("model", MODELS)
+def test_simulated_kernel(
+    transformers_cases: dict[str, Case], e_rms: Errors, model: str, dtype: Any
+) -> None:
+    """The first key head and its value heads, at the model's K and V."""
+    case = transformers_cases[model]
+    given = arguments(case, key_heads=1)
+    given |= {name: given[name].astype(dtype) for name in ("query", "key", "value")}
+    outputs = gdsl.compile(gdsl.load(MODELS[model][0])).run(given)
+    assert_agree(outputs, case, e_rms, FP32 if dtype == np.float32 else BF16)
