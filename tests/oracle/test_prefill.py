@@ -7,7 +7,7 @@ for one key head, the emitted text in the simulator are three witnesses of one k
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import ml_dtypes
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import gdsl
 from backends.interpreter import RUNNER
-from gdsl.algorithm.evaluate_plan import Precision, evaluate
+from gdsl.algorithm.evaluate_plan import evaluate
 from gdsl.runner import RunOptions
 
 pytestmark = pytest.mark.oracle
@@ -81,7 +81,7 @@ def test_plan_evaluator(
     e_rms: Errors,
     model: str,
     inverse: str,
-    precision: Precision,
+    precision: Literal["float64", "float32"],
 ) -> None:
     case = transformers_cases[model]
     kernel = gdsl.load(MODELS[model][0])
