@@ -27,6 +27,7 @@ from backends.nki.program.nodes import (
     Instruction,
     Invoke,
     Operand,
+    Pattern,
     Program,
     Put,
     Rebind,
@@ -200,6 +201,8 @@ def _argument(operand: Operand, names: Mapping[str, Any]) -> Any:
             if index is None:
                 return held
             return _Seen(held, tuple(int(evaluate(size, names)) for size in shape))
+        case Pattern(tile=tile, shape=shape):
+            return _Seen(names[tile.name], tuple(int(evaluate(size, names)) for size in shape))
         case Number():
             return evaluate(operand, names)
         case _:

@@ -113,7 +113,7 @@ def _node(
     instruction: Instruction, comments: list[Statement], place: int, machine: Machine
 ) -> _Node:
     operands = dict(instruction.operands)
-    engine = _engine(instruction.opcode, operands.get("engine"))
+    engine = engine_of(instruction.opcode, operands.get("engine"))
     width = max(_width(value) for value in operands.values() if isinstance(value, View | Pattern))
     match engine:
         case "tensor":
@@ -132,7 +132,8 @@ def _node(
     return _Node(instruction, comments, place, engine, busy, latency)
 
 
-def _engine(opcode: str, named: object) -> str:
+def engine_of(opcode: str, named: object) -> str:
+    """Return the engine of an instruction; `named` is its operand `engine`, if it has one."""
     if isinstance(named, Token):
         return named.text.rsplit(".", 1)[-1]
     return _ENGINES.get(opcode, "vector")

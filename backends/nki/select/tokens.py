@@ -107,7 +107,7 @@ class TokenSelector(Selector):
 
     def alike(self, term: Term, layout: Layout, at: Stage, dst: Access) -> Access:
         """Return a term in the width of a tile that is written next to it."""
-        width = ONE
+        width: Number = ONE
         for count in dst.shape[1:]:
             width = width * count
         return self.spread(term, layout, at, width)
@@ -127,10 +127,8 @@ class TokenSelector(Selector):
         if term.stage is at and own == each:
             return view
         tile = view.tile
-        if term.stage is at:
-            slots, first = ((ONE, _COUNTS[at]),), ZERO
-        else:
-            slots, first = _SLOTS[term.stage, at]
+        whole: tuple[tuple[tuple[Number, Number], ...], Number] = (((ONE, _COUNTS[at]),), ZERO)
+        slots, first = whole if term.stage is at else _SLOTS[term.stage, at]
         steps = tuple((step * own, count) for step, count in slots)
         return Pattern(tile, ((tile.shape[1], CHUNK), *steps, *inner), first * own)
 

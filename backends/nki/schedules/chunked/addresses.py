@@ -39,10 +39,10 @@ class Addresses:
     def functions(self) -> Iterator[Function]:
         """For each tensor the function `<tensor>_offset(lane, token, sizes)`."""
         scan = self.scan
-        inputs = (scan.query, scan.key, scan.value, scan.log, scan.beta, scan.valid)
-        tensors = {item.name: item for item in inputs if item is not None}
-        for name, item in (tensors | {scan.out.name: scan.out}).items():
-            yield self._function(name, item.dims, item.span)
+        for item in scan.inputs:
+            yield self._function(item.name, item.dims, item.span)
+        for output, _ in scan.formulas.outputs:
+            yield self._function(output.name, output.dims, output.span)
         yield self._function(scan.state.argument, scan.state.dims, scan.state.span)
 
     def _function(self, name: str, dims: Sequence[Dim], origin: Span | None) -> Function:

@@ -23,9 +23,9 @@ from backends.nki.program.nodes import (
 )
 from backends.nki.program.numbers import NONE, ONE, ZERO, Extent, Literal, Name
 from backends.nki.program.structures import Item, Length
-from backends.nki.schedules.chunked.gates import CHUNKS, FIRST, TEAM
+from backends.nki.schedules.chunked.gate_terms import CHUNKS, FIRST
 from backends.nki.schedules.chunked.operators import LESS
-from backends.nki.schedules.chunked.records import CHUNK, KEYS, PAIR, SLOTS, like, tile_of
+from backends.nki.schedules.chunked.records import CHUNK, KEYS, PAIR, SLOTS, TEAM, like, tile_of
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.stage import Stage
 from backends.nki.select.layouts import GPSIMD, TENSOR, VECTOR

@@ -15,12 +15,12 @@ from backends.nki.contract import Contract
 from backends.nki.program.build import Block, Names, compare
 from backends.nki.program.nodes import F32, Element, Pattern, Space, Statement, Tile, View, dtype_of
 from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, Number
+from backends.nki.program.outline import used
 from backends.nki.program.structures import EMPTY, Values
 from backends.nki.refusal import refuse
 from backends.nki.schedules.chunked.addresses import Addresses
 from backends.nki.schedules.chunked.cut import cut
 from backends.nki.schedules.chunked.formulas import Formulas, inputs_in
-from backends.nki.schedules.chunked.gates import TEAM
 from backends.nki.schedules.chunked.records import (
     CHUNK,
     COLUMNS,
@@ -28,6 +28,7 @@ from backends.nki.schedules.chunked.records import (
     LANES,
     PAIR,
     SLOTS,
+    TEAM,
     TILES,
     VALUES,
     tile_of,
@@ -41,7 +42,7 @@ from gdsl.ir.kernel import Input, Output
 
 BUSY = {VECTOR: 2000.0, GPSIMD: 900.0}
 """Nanoseconds per chunk and lane that the stages of the rule keep engines busy."""
-_OPERAND = dtype_of("v_sb", 4)
+_OPERAND = dtype_of("kq_T", 4)
 
 
 @frozen
@@ -76,7 +77,6 @@ class Around:
         origin = self.scan.run.span
         stages = (Stage.KERNEL, Stage.TEAM, Stage.INPUTS, Stage.OUTPUTS)
         self.blocks = {stage: Block(self.names, origin=origin) for stage in stages}
-        self._select()
 
     # ---- what is computed
 
@@ -108,18 +108,22 @@ class Around:
     @property
     def output_computed(self) -> bool:
         """Whether the outputs are more than the rule's own times a number."""
-        result = self.formulas.result
-        return (
-            any(term != result for _, term in self.formulas.outputs)
-            or len(self.formulas.outputs) != 1
-        )
+        f = self.formulas
+        plain = f.algebra.product(f.query.factor, f.result)
+        return self.query_scaled or [term for _, term in f.outputs] != [plain]
+
+    @property
+    def used(self) -> set[str]:
+        """Names that the statements mention."""
+        return used([s for cut in (*self.prologue, *self.epilogue) for s in cut])
 
     @property
     def shared(self) -> list[Statement]:
         """What is the same for all tokens of a head."""
         return [*self.blocks[Stage.KERNEL].statements, *self.blocks[Stage.TEAM].statements]
 
-    def _select(self) -> None:
+    def select(self) -> None:
+        """Fill the blocks; the outputs must have their tensors."""
         f, algebra = self.formulas, self.formulas.algebra
         self.selector = TokenSelector(
             algebra=algebra,
@@ -170,7 +174,6 @@ class Around:
         if self.value_scaled:
             yield "v", algebra.product(f.value.factor, f.key_inverse, f.value.leaf)
         if self.query_scaled:
-            algebra.whole.add(f.query.factor)
             yield "q_factor", f.query.factor
 
     def _column(self, name: str, tile: str, first: Number) -> Term:

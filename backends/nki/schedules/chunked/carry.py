@@ -35,7 +35,8 @@ def functions(schedule: Schedule) -> Iterator[Function]:
         yield _solve_writes(schedule)
     yield _carry_state(schedule)
     yield _decay_and_add(schedule)
-    yield _store_output(schedule)
+    if not schedule.around.output_computed:
+        yield _store_output(schedule)
 
 
 def _solve_writes(schedule: Schedule) -> Function:

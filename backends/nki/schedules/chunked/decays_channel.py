@@ -13,7 +13,7 @@ from backends.nki.program.build import Block, compare, part
 from backends.nki.program.nodes import F32, Function, Pattern, Space, View
 from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, Number, smallest
 from backends.nki.program.structures import EMPTY, Item, Length, Values, tupled
-from backends.nki.schedules.chunked.gates import TEAM, of_slot, per_slot
+from backends.nki.schedules.chunked.gates import beta_of, per_slot
 from backends.nki.schedules.chunked.operators import EXP, MULTIPLY
 from backends.nki.schedules.chunked.records import (
     CHUNK,
@@ -22,6 +22,7 @@ from backends.nki.schedules.chunked.records import (
     PER_KEY,
     SLOTS,
     STEPS,
+    TEAM,
     TURNED,
     like,
     slot_of,
@@ -82,6 +83,10 @@ def _scale_vectors(schedule: Schedule) -> Function:
     parameters = ("group", "q_sb", "k_sb", "tensors", "sizes", "team")
     stage = Stage("scale_vectors", parameters, doc, log.span)
     block = stage.block
+    k_sb = stage.given("k_sb", tile_of("group", "k"))
+    if schedule.around.log_computed:
+        block.put("group", k=k_sb, scaled_levels=EMPTY)
+        return stage.done()
     stage.numbers("group", "gates", "lanes", "steps", "slots", "position", "chunk", "column")
     (keys,) = stage.numbers("group", "keys")
     (tensor,) = schedule.tensors(stage, log.name)
@@ -103,7 +108,6 @@ def _scale_vectors(schedule: Schedule) -> Function:
         (alive,) = stage.tiles("gates", "alive")
         with block.when(compare("!=", Name("alive"), NONE)) as body:
             body.call("only_alive", g, per_slot(alive, ZERO, KEYS), result=g.tile.name)
-    k_sb = stage.given("k_sb", tile_of("group", "k"))
     block.put("group", g=g, k=k_sb, scaled_levels=EMPTY)
     return stage.done()
 
@@ -112,10 +116,9 @@ def _decay_to_end(schedule: Schedule) -> Function:
     doc = "beta k exp(G_last - G): what is left of the keys at the end of the chunk."
     stage = Stage("decay_to_end", ("constants", "group"), doc, schedule.scan.log.span)
     block = stage.block
-    stage.numbers("group", "gates", "steps", "column", "keys")
+    stage.numbers("group", "keys")
     g, k = stage.of_group("g", "k")
-    stage.numbers("gates", "chunks", "columns")
-    (betas,) = stage.tiles("gates", "betas")
+    beta = beta_of(schedule, stage)
     (after,) = stage.tiles("constants", "after")
     (masks,) = stage.numbers("constants", "sums")
     with block.when(compare("==", Length(masks), 0)) as body:
@@ -142,7 +145,7 @@ def _decay_to_end(schedule: Schedule) -> Function:
             dst=slot_of(k_left, slot, KEYS),
             data=slot_of(k, slot, KEYS),
             op0=MULTIPLY,
-            operand0=of_slot(body, betas, ZERO, slot),
+            operand0=beta(body, slot),
             op1=MULTIPLY,
             operand1=slot_of(decay, slot, KEYS),
         )

@@ -16,9 +16,11 @@ from backends.nki.program.numbers import (
     Literal,
     Name,
     Number,
+    binary,
     smallest,
 )
 from backends.nki.program.structures import EMPTY, Item, Length, Record, Text, tupled
+from backends.nki.schedules.chunked import epilogue
 from backends.nki.schedules.chunked.records import CHUNK
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.stage import Stage
@@ -84,8 +86,21 @@ def _carried(schedule: Schedule) -> dict[str, tuple[str, tuple[Number, ...]]]:
     arguments = (GROUP, Name("states"), Name("step"))
     calls = {"writes": ("solve_writes", arguments), "state": ("carry_state", arguments)}
     rest = {"rest": ("read_state", arguments)} if schedule.scan.channels else {}
+    if schedule.around.output_computed:
+        return {**rest, **calls}
     output = ("store_output", (GROUP, *RECORDS, TEAM, Name("step")))
     return {**rest, **calls, "output": output}
+
+
+def _finished(schedule: Schedule) -> dict[str, tuple[str, tuple[Number, ...]]]:
+    """What is made of the outputs of one chunk of every lane, if they are computed."""
+    if not schedule.around.output_computed:
+        return {}
+    cuts, part = epilogue.cuts(schedule), Name("step")
+    calls: dict[str, tuple[str, tuple[Number, ...]]] = {
+        name: (name, (Name("constants"), GROUP, *RECORDS, part)) for name in cuts
+    }
+    return calls | {"output": ("store_outputs", (GROUP, *RECORDS, TEAM, part))}
 
 
 def _other_work(schedule: Schedule) -> Function:
@@ -93,16 +108,47 @@ def _other_work(schedule: Schedule) -> Function:
     stage = Stage("other_work", ("inverted", "loaded"), doc)
     block, carried = stage.block, _carried(schedule)
     block.let_named("work", EMPTY)
-    with (
-        block.each(("group",), Name("inverted")) as body,
-        body.loop("step", 0, Item(GROUP, Text("steps"))) as (inner, step),
-    ):
-        for action in carried:
-            inner.append("work", tupled(GROUP, Text(action), step))
+    finished = _finished(schedule)
+    if finished:
+        _finish_in_turn(block, tuple(carried), tuple(finished))
+    else:
+        with (
+            block.each(("group",), Name("inverted")) as body,
+            body.loop("step", 0, Item(GROUP, Text("steps"))) as (inner, step),
+        ):
+            for action in carried:
+                inner.append("work", tupled(GROUP, Text(action), step))
     block.call("prepare_in_turn", Name("loaded"), result="order")
     with block.each(("group", "stage"), Name("order")) as body:
         body.append("work", tupled(GROUP, Text("scores"), Name("stage")))
     return stage.done("work")
+
+
+def _finish_in_turn(block: Block, carried: tuple[str, ...], finished: tuple[str, ...]) -> None:
+    """Chunks one after the other, the outputs of each one step behind those of the next.
+
+    What is known of the outputs of a chunk is a record of its own, since a group may have several.
+    """
+    block.let_named("parts", EMPTY)
+    with (
+        block.each(("group",), Name("inverted")) as body,
+        body.loop("step", 0, Item(GROUP, Text("steps"))) as (inner, step),
+    ):
+        inner.append("parts", tupled(GROUP, Record((("step", step),))))
+    parts = Name("parts")
+    with block.loop("time", 0, Length(parts) + len(finished) - 1) as (body, time):
+        with body.when(compare("<", time, Length(parts))) as inner:
+            inner.let_named("part", Item(parts, time))
+            for action in carried:
+                step = Item(Item(Name("part"), Literal(1)), Text("step"))
+                inner.append("work", tupled(Item(Name("part"), Literal(0)), Text(action), step))
+        for behind, action in enumerate(finished):
+            place = time - behind
+            there = binary("and", compare(">=", place, 0), compare("<", place, Length(parts)))
+            with body.when(there) as inner:
+                inner.let_named("part", Item(parts, place))
+                group, part = (Item(Name("part"), Literal(i)) for i in range(2))
+                inner.append("work", tupled(group, Text(action), part))
 
 
 def _do_work(schedule: Schedule) -> Function:
@@ -112,7 +158,7 @@ def _do_work(schedule: Schedule) -> Function:
     block = stage.block
     block.statements.append(Unpack(("group", "action", "step"), "work"))
     scores = ("prepare", (Name("constants"), GROUP, Name("step")))
-    choose_action(block, {"scores": scores, **_carried(schedule)})
+    choose_action(block, {"scores": scores, **_carried(schedule), **_finished(schedule)})
     return stage.done()
 
 

@@ -16,7 +16,9 @@ from backends.nki.program.numbers import (
     product,
     smallest,
 )
+from backends.nki.program.outline import names_in
 from backends.nki.program.structures import EMPTY, DtypeOf, Record, Text
+from backends.nki.schedules.chunked.formulas import numbers_of
 from backends.nki.schedules.chunked.schedule import Schedule
 from gdsl.algorithm.inverses import NAMES
 
@@ -85,6 +87,7 @@ def _records(main: Block, schedule: Schedule, fresh: Number) -> None:
         Record(
             (
                 *((axis.name, Name(axis.name)) for axis in scan.kernel.axes),
+                *((name, Name(name)) for name in _params(schedule)),
                 ("tiles", TILES),
                 ("keys", Name(scan.key_axis)),
                 ("values", Name("values")),
@@ -99,6 +102,14 @@ def _records(main: Block, schedule: Schedule, fresh: Number) -> None:
     main.call("make_constants", Name(query), result="constants")
     main.call("inverse_steps", _algorithm(schedule), DtypeOf(query), result="steps")
     main.put("constants", algorithm=_algorithm(schedule), steps=Name("steps"))
+
+
+def _params(schedule: Schedule) -> tuple[str, ...]:
+    """The numbers of the caller that what is computed around the rule needs."""
+    formulas = schedule.scan.formulas
+    terms = (formulas.log, formulas.beta, formulas.key_inverse, *(t for _, t in formulas.outputs))
+    names = names_in(numbers_of(terms)) if schedule.around.output_computed else ()
+    return tuple(p.name for p in schedule.scan.kernel.params if p.name in names)
 
 
 def _groups(schedule: Schedule) -> Number:

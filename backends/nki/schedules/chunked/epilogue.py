@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from backends.nki.program.build import compare
-from backends.nki.program.nodes import Function, Pattern, View
+from backends.nki.program.nodes import Function, Pattern, Put, Statement, View
 from backends.nki.program.numbers import NONE, ZERO, Name, smallest
 from backends.nki.program.outline import used
 from backends.nki.program.structures import EMPTY, Item
@@ -25,24 +25,31 @@ PARAMETERS = ("constants", "group", "tensors", "sizes", "part")
 def functions(schedule: Schedule) -> Iterator[Function]:
     """Yield the cuts of a chunk's epilogue and what stores its outputs."""
     around = schedule.around
+    if not around.output_computed:
+        return
     results = {view.tile.name for _, view in around.results}
-    for place, statements in enumerate(around.epilogue):
-        rest = [s for cut in around.epilogue[place + 1 :] for s in cut]
+    for place, cut in enumerate(around.epilogue):
+        # A group has the output of one chunk; the next one's may be there before this is used.
+        held: list[Statement] = [Put("part", "output", Name("output"))] if place == 0 else []
+        statements = [*held, *cut]
+        fields = dict(fields_of(schedule))
+        if place == 0:
+            fields["part"] = ()
+        rest = [s for later in around.epilogue[place + 1 :] for s in later]
         yield function_of(
             f"after_rule_{place}",
             PARAMETERS,
             "Part of what becomes of the outputs of one chunk.",
             statements,
-            fields_of(schedule),
+            fields,
             {"part": used(rest) | results},
         )
     yield _store(schedule)
 
 
-def actions(schedule: Schedule) -> tuple[str, ...]:
-    """Return the names of the functions that finish a chunk, in order."""
-    cuts = range(len(schedule.around.epilogue))
-    return (*(f"after_rule_{place}" for place in cuts), "store_outputs")
+def cuts(schedule: Schedule) -> tuple[str, ...]:
+    """Return the names of the functions that compute the outputs of a chunk, in order."""
+    return tuple(f"after_rule_{place}" for place in range(len(schedule.around.epilogue)))
 
 
 def _store(schedule: Schedule) -> Function:

@@ -12,15 +12,15 @@ so that norms cost a value per token and no pass over the vectors; r must not be
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from attrs import define, field, frozen
 
-from backends.nki.program.numbers import Name
+from backends.nki.program.numbers import Name, Number
 from backends.nki.refusal import refuse
 from backends.nki.select.algebra import Algebra, split
 from backends.nki.select.batched import BatchAlgebra
-from backends.nki.select.terms import Known, Leaf, Stage, Term, children
+from backends.nki.select.terms import Known, Leaf, Product, Stage, Term, children
 from backends.nki.select.translate import Translator
 from gdsl.algorithm.chunk_plan import AnchoredSegments, ChunkPlan, DeltaSolve
 from gdsl.algorithm.erasure import quotient
@@ -147,8 +147,10 @@ def formulas_of(
     beta = gates.term(bound(ratio))
     leaf = algebra.leaf(run.results[0].name, chunk.value_axis, True, Stage.OUTPUTS)
     assert isinstance(leaf, Leaf)
-    factor = algebra.known(1) if isinstance(query.factor, Known) else query.factor
-    tokens.translator.terms[run.results[0]] = algebra.product(factor, leaf)
+    if not isinstance(query.factor, Known):
+        # One value per token, not its parts.
+        algebra.whole.add(query.factor)
+    tokens.translator.terms[run.results[0]] = algebra.product(query.factor, leaf)
     return Formulas(
         tokens=tokens,
         gates=gates,
@@ -163,7 +165,7 @@ def formulas_of(
     )
 
 
-def inputs_in(side: Side, terms: Iterator[Term]) -> Mapping[Leaf, Input]:
+def inputs_in(side: Side, terms: Iterable[Term]) -> Mapping[Leaf, Input]:
     """Return the inputs that terms are made of, in the order they are met."""
     found: dict[Leaf, Input] = {}
     pending = list(terms)
@@ -173,6 +175,16 @@ def inputs_in(side: Side, terms: Iterator[Term]) -> Mapping[Leaf, Input]:
             found[term] = side.inputs[term]
         pending += children(term)
     return found
+
+
+def numbers_of(terms: Iterable[Term]) -> Iterator[Number]:
+    """Return the trace-time numbers in terms."""
+    for term in terms:
+        if isinstance(term, Known):
+            yield term.value
+        if isinstance(term, Product):
+            yield term.coefficient
+        yield from numbers_of(children(term))
 
 
 def _vector(side: Side, expr: Expr, what: str, run: Run) -> Vector:

@@ -6,20 +6,29 @@ Sums of log decays are matmuls with 0/1 operands, so none is a difference of two
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from backends.nki.program.build import Block, compare, part
-from backends.nki.program.nodes import F32, Function, Pattern, Space, View
-from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, Number, smallest
+from backends.nki.program.nodes import F32, Function, Pattern, Space, Tile, View
+from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, Number, number, smallest
+from backends.nki.program.outline import names_in
 from backends.nki.program.structures import EMPTY, Length, Record, tupled
-from backends.nki.schedules.chunked.operators import EXP, MULTIPLY
-from backends.nki.schedules.chunked.records import CHUNK, COLUMNS, LANES, STEPS, tile_of
+from backends.nki.schedules.chunked.constants import select
+from backends.nki.schedules.chunked.formulas import numbers_of
+from backends.nki.schedules.chunked.gate_terms import (
+    CHUNKS,
+    FIRST,
+    computed,
+    inputs_of,
+    raw,
+)
+from backends.nki.schedules.chunked.operators import EXP, GREATER_EQUAL, MULTIPLY
+from backends.nki.schedules.chunked.records import CHUNK, COLUMNS, LANES, STEPS, TEAM, tile_of
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.stage import Stage
 from backends.nki.select.layouts import GPSIMD, TENSOR, VECTOR
-from gdsl.ir.kernel import Input
+from backends.nki.select.terms import Term
 
-CHUNKS, FIRST, TEAM = Name("chunks"), Name("first_chunk"), Name("team")
 _QUARTER = CHUNK // 4
 
 
@@ -43,6 +52,26 @@ def of_slot(block: Block, view: View, first: Number, slot: Number) -> View:
     return part(view, None, (block.let("column_of_slot", place), 1))
 
 
+def beta_of(schedule: Schedule, stage: Stage) -> Callable[[Block, Number], View]:
+    """Return how to get at beta of a slot, with the key's factor where it has one."""
+    if schedule.around.key_scaled:
+        (scaled,) = stage.tiles("group", "scaled_betas")
+        return lambda block, slot: part(scaled, None, (slot, 1))
+    stage.numbers("group", "gates", "column", "steps")
+    stage.numbers("gates", "chunks", "columns")
+    if schedule.scan.channels:
+        (betas,) = stage.tiles("gates", "betas")
+        return lambda block, slot: of_slot(block, betas, ZERO, slot)
+    (log_and_beta,) = stage.tiles("gates", "log_and_beta")
+    return lambda block, slot: of_slot(block, log_and_beta, COLUMNS, slot)
+
+
+def terms_of(schedule: Schedule) -> tuple[Term, ...]:
+    """Return the gates that are columns, in their order: log decay, unless per channel, beta."""
+    formulas = schedule.scan.formulas
+    return (formulas.beta,) if schedule.scan.channels else (formulas.log, formulas.beta)
+
+
 def _make_gates(schedule: Schedule) -> Function:
     scan = schedule.scan
     doc = (
@@ -56,15 +85,16 @@ def _make_gates(schedule: Schedule) -> Function:
         doc,
         (scan.beta if scan.channels else scan.log).span,
     )
-    block = stage.block
+    block, terms = stage.block, terms_of(schedule)
     block.let_named("columns", Length(TEAM) * CHUNKS)
-    loaded = (scan.beta,) if scan.channels else (scan.log, scan.beta)
-    turned = _turned(schedule, stage, loaded)
+    turned = _turned(schedule, stage, terms)
     name = "betas" if scan.channels else "log_and_beta"
-    columns = block.tile(name, turned.shape, F32)
+    columns = block.create(Tile(name, turned.shape, F32, Space.SBUF))
     block.do("tensor_copy", dst=columns, src=turned, engine=VECTOR)
+    if any(raw(schedule, term) is None for term in terms):
+        _select_tokens(block, columns, len(terms))
     if scan.valid:
-        _select_alive(block, columns, len(loaded))
+        _select_alive(block, columns, len(terms))
     tiles = [name]
     if not scan.channels:
         _decays(stage, columns)
@@ -73,25 +103,41 @@ def _make_gates(schedule: Schedule) -> Function:
     numbers = ("columns", "chunks", "first_chunk")
     record = Record(tuple((field, Name(field)) for field in (*numbers, *tiles)))
     block.let_named("gates", record)
+    if schedule.around.shared:
+        given = (Name(name) for name in ("gates", "tensors", "sizes", "team"))
+        block.call("share_values", *given, Length(TEAM))
     return stage.done("gates")
 
 
-def _turned(schedule: Schedule, stage: Stage, loaded: tuple[Input, ...]) -> View:
+def _turned(schedule: Schedule, stage: Stage, terms: tuple[Term, ...]) -> View:
     """Bring gates in, one chunk per partition, and put tokens on partitions instead."""
-    block, count = stage.block, len(loaded)
-    tensors = schedule.tensors(stage, *dict.fromkeys(item.name for item in loaded))
+    block, count = stage.block, len(terms)
+    inputs = inputs_of(schedule, terms)
+    schedule.tensors(stage, *dict.fromkeys(item.name for item in inputs))
     (total,) = stage.numbers("sizes", "total")
-    steps = [schedule.strides(stage, item.dims, schedule.scan.axis)[0] for item in loaded]
+    for item in inputs:
+        schedule.strides(stage, item.dims, schedule.scan.axis)
+    needed = names_in(numbers_of(terms), known=stage.block.names.taken)
+    if needed:
+        block.take("sizes", *needed)
     rows = block.tile("rows", (COLUMNS, count * CHUNK), F32)
     tokens = block.let_named("tokens", smallest(CHUNKS * CHUNK, total - FIRST * CHUNK))
     with block.when(compare(">", tokens % CHUNK, 0)) as tail:
         tail.do("memset", dst=rows, value=Literal(0.0))
-    for i, (item, tensor, step) in enumerate(zip(loaded, tensors, steps, strict=True)):
-        offsets = block.let_named(f"{item.name}_offsets", EMPTY)
+    made: dict[Term, View] = {}
+    for i, term in enumerate(terms):
+        half, loaded = part(rows, None, (i * CHUNK, CHUNK)), raw(schedule, term)
+        if loaded is None:
+            made[term] = half
+            continue
+        offsets = block.let_named(f"{loaded.name}_offsets", EMPTY)
         with block.each(("lane",), TEAM) as body:
-            body.append(f"{item.name}_offsets", schedule.where.offset(item.name, FIRST * CHUNK))
-        half = part(rows, None, (i * CHUNK, CHUNK))
+            body.append(f"{loaded.name}_offsets", schedule.where.offset(loaded.name, FIRST * CHUNK))
+        tensor = schedule.contract.tensors[loaded.name]
+        step = schedule.where.stride(loaded.dims, schedule.scan.axis)
         block.call("load_gate", half, View(tensor, tensor.shape), offsets, step, CHUNKS, tokens)
+    if made:
+        computed(schedule, block, made)
     turned = block.tile("turned", (CHUNK, count * COLUMNS), F32, Space.PSUM)
     for i in range(count):
         block.do(
@@ -101,6 +147,16 @@ def _turned(schedule: Schedule, stage: Stage, loaded: tuple[Input, ...]) -> View
             engine=TENSOR,
         )
     return turned
+
+
+def _select_tokens(block: Block, columns: View, count: int) -> None:
+    """Make what lies past the last token identity steps: computed gates are not 0 there."""
+    tokens = Name("tokens")
+    with block.when(compare(">", tokens % CHUNK, 0)) as body:
+        live = body.tile("live", columns.shape, F32)
+        pattern = ((ZERO, count * Length(TEAM)), (number(-1) * CHUNK, CHUNKS))
+        select(body, live, columns, pattern, -1, tokens - 1, GREATER_EQUAL)
+        body.let_named(columns.tile.name, Name(live.tile.name))
 
 
 def _select_alive(block: Block, columns: View, count: int) -> None:

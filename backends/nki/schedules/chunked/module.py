@@ -13,10 +13,12 @@ from backends.nki.schedules.chunked import (
     carry_channel,
     constants,
     driver,
+    epilogue,
     gates,
     inverse,
     leaves,
     load,
+    prologue,
     scores,
     scores_channel,
     states,
@@ -24,6 +26,7 @@ from backends.nki.schedules.chunked import (
     transfer,
 )
 from backends.nki.schedules.chunked.addresses import Addresses
+from backends.nki.schedules.chunked.around import Around
 from backends.nki.schedules.chunked.entry import write_entry
 from backends.nki.schedules.chunked.scan import scan_of
 from backends.nki.schedules.chunked.schedule import Schedule
@@ -42,8 +45,10 @@ def chunked_program(plan: Plan) -> Program:
     contract = Contract(scan.kernel, exposed={e.argument: e.default for e in plan.exposed})
     parameters = contract.parameters()
     main = Block(Names({p.name for p in parameters}))
-    schedule = Schedule(plan, scan, contract, Addresses(scan))
+    where = Addresses(scan)
+    schedule = Schedule(plan, scan, contract, where, Around(scan, contract, where))
     write_entry(main, schedule)
+    schedule.around.select()
     return Program(
         entry=scan.kernel.name,
         parameters=parameters,
@@ -63,12 +68,14 @@ def _functions(schedule: Schedule) -> tuple[Function, ...]:
         alive,
         gates,
         load,
+        prologue,
         scores_channel if schedule.scan.channels else scores,
         inverse,
         leaves,
         steps,
         *((carry_channel,) if schedule.scan.channels else ()),
         carry,
+        epilogue,
         states,
         driver,
     ):
@@ -98,6 +105,7 @@ def _constants(schedule: Schedule) -> tuple[Constant, ...]:
         found.append(Constant("LEAF", Literal(leaf), "rows of a leaf that neumann doubles"))
     if schedule.scan.channels:
         found += scores_channel.constants(schedule)
-    count = len((scores_channel if schedule.scan.channels else scores).steps(schedule))
+    stages = (scores_channel if schedule.scan.channels else scores).steps(schedule)
+    count = len(prologue.steps(schedule)) + len(stages)
     found.append(Constant("STAGES", Literal(count), "steps of preparing scores"))
     return tuple(found)

@@ -26,20 +26,22 @@ from backends.nki.schedules.chunked.records import (
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.stage import Stage
 
-_NUMBERS = ("gates", "lanes", "steps", "slots", "position", "chunk", "column", "keys", "values")
+_NUMBERS = ("gates", "sizes", "lanes", "steps", "slots", "position", "chunk", "column")
+_WIDTHS = ("keys", "values")
 
 
 def functions(schedule: Schedule) -> Iterator[Function]:
     """Yield what is shared by all tokens, and the cuts of a group's prologue."""
     around = schedule.around
     if around.shared:
-        names = defined(around.shared)
+        names, fields = defined(around.shared), dict(fields_of(schedule))
+        del fields["group"]
         yield function_of(
             "share_values",
             ("gates", "tensors", "sizes", "team", "lanes"),
             "What is the same for all tokens of a lane, one lane after the other.",
             around.shared,
-            fields_of(schedule),
+            fields,
             {"gates": names},
         )
     if around.log_computed:
@@ -70,11 +72,11 @@ def fields_of(schedule: Schedule) -> Fields:
     """Return what each record holds, in the order in which records are found."""
     around, kernel = schedule.around, schedule.scan.kernel
     made: list[Statement] = [s for cut in around.prologue for s in cut]
-    group = {*TILES["group"], *_NUMBERS, "q_sb", "k_sb", "v_sb", *defined(made)}
+    group = {*TILES["group"], *_NUMBERS, *_WIDTHS, "q_sb", "k_sb", "v_sb", *defined(made)}
     group |= {loaded.name for loaded in around.extra}
     axes = [axis.name for axis in kernel.axes]
     return {
-        "part": set(defined(_all(around.epilogue))) | {"step"},
+        "part": set(defined(_all(around.epilogue))) | {"step", "output"},
         "group": group,
         "gates": {*TILES["gates"], *defined(around.shared), "chunks", "columns"},
         "constants": set(TILES["constants"]),
@@ -82,7 +84,7 @@ def fields_of(schedule: Schedule) -> Fields:
             *schedule.contract.tensors,
             *(tile.name for tile in schedule.contract.outputs.values()),
         },
-        "sizes": {*axes, *(param.name for param in kernel.params), "total"},
+        "sizes": {*axes, *(param.name for param in kernel.params), "total", *_WIDTHS},
     }
 
 
@@ -94,7 +96,7 @@ def _live_decays(schedule: Schedule) -> Function:
     doc = "Log decays with 0 for tokens that are none: past the end, or dead."
     stage = Stage("live_decays", ("group", "sizes", "g"), doc, schedule.scan.log.span)
     block = stage.block
-    stage.numbers("group", *_NUMBERS)
+    stage.numbers("group", *(name for name in (*_NUMBERS, *_WIDTHS) if name != "sizes"))
     (total,) = stage.numbers("sizes", "total")
     first = Name("chunk") * CHUNK
     g = stage.given("g", tile_of("group", "g"))

@@ -14,6 +14,8 @@ from backends.nki.program.numbers import ONE, ZERO, Name, Number, Numeric, numbe
 CHUNK = Name("CHUNK")
 LANES, STEPS, SLOTS = Name("lanes"), Name("steps"), Name("slots")
 KEYS, VALUES, COLUMNS = Name("keys"), Name("values"), Name("columns")
+TEAM = Name("team")
+"""The lanes whose states are on chip together, as a list of their numbers."""
 
 OPERAND = Element("query.dtype", 4)
 """The dtype of the matmul operands, that of the kernel's query: at most fp32."""
@@ -69,6 +71,8 @@ TILES: dict[str, dict[str, _Row]] = {
         # q exp(G), k exp(G), beta k exp(G_last - G); exp(G_last) per channel.
         **_rows(OPERAND, PER_KEY, "q_decayed", "k_decayed", "k_left"),
         **_rows(F32, (KEYS, SLOTS), "last_factor"),
+        # Where q and k have a factor per token: beta with that of the key, and that of the query.
+        **_rows(F32, (CHUNK, SLOTS), "scaled_betas", "q_factor"),
         # (q exp(G))^T, and W^T = -(X (k exp(G)))^T.
         **_rows(OPERAND, TURNED, "q_T", "W_T"),
         # (k exp(G))^T, and what a chunk has left to write, for a decay per channel.

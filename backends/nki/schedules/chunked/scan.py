@@ -1,25 +1,25 @@
-"""What the chunked schedule needs to know of a kernel: its one scan over raw tensors."""
+"""What the chunked schedule needs to know of a kernel: its one scan, and what is around it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from attrs import frozen
 
-from backends.nki.program.numbers import Literal, Name, Number
+from backends.nki.program.numbers import Literal, Number
 from backends.nki.refusal import refuse
+from backends.nki.schedules.chunked.formulas import Formulas, formulas_of, inputs_in
+from backends.nki.select.terms import Known, Leaf
 from gdsl.algorithm.chunk_plan import AnchoredSegments, ChunkPlan, DeltaSolve, Rows
-from gdsl.algorithm.erasure import quotient
 from gdsl.algorithm.plan import ChunkedRun, Plan
-from gdsl.canonical.build import Builder
-from gdsl.canonical.substitute import bind_arguments
-from gdsl.canonical.terms import factors
-from gdsl.ir.expr import Const, Expr, Ref, Size
+from gdsl.ir.expr import Ref
 from gdsl.ir.kernel import Input, Kernel, Output, Run, State
 from gdsl.source import Span
 
 
 @frozen
 class Scan:
-    """One chunked delta rule whose vectors and gates are inputs."""
+    """One chunked delta rule. Vectors and gates are named by the inputs they come from."""
 
     kernel: Kernel
     run: Run
@@ -33,7 +33,7 @@ class Scan:
     log: Input
     beta: Input
     scale: Number
-    """The trace-time factor of the query."""
+    """The factor of the query that is known when the kernel is traced."""
     channels: bool
     """Whether the decay is per channel."""
     valid: Input | None
@@ -43,11 +43,19 @@ class Scan:
     state_out: Output
     solve_span: Span | None
     """Where the rule reads its state, which is why there is a system to solve."""
+    mapped: tuple[str, ...]
+    """The axes that lanes run over, in the order of the state's tensor."""
+    formulas: Formulas
+    """What is computed around the rule."""
 
     @property
-    def mapped(self) -> tuple[str, ...]:
-        """The axes that lanes run over, in the order of the state's tensor."""
-        return tuple(a for a in self.state.type.axes if a not in (self.key_axis, self.value_axis))
+    def inputs(self) -> tuple[Input, ...]:
+        """The inputs of which lanes or tokens have a part of their own, each once."""
+        around = (*self.formulas.gates.inputs.values(), *self.formulas.tokens.inputs.values())
+        named = (self.query, self.key, self.value, self.log, self.beta, self.valid, *around)
+        own = {self.axis, *self.mapped}
+        found = (i for i in named if i is not None and own & set(i.type.axes))
+        return tuple({item.name: item for item in found}.values())
 
 
 def scan_of(plan: Plan) -> Scan:
@@ -61,26 +69,26 @@ def scan_of(plan: Plan) -> Scan:
         )
     run, chunk = planned.run, planned.chunk
     _check(kernel, run, chunk)
-    reader = _Reader(kernel, run, Builder(tuple(axis.name for axis in kernel.axes)))
-    solve, segments = chunk.solve, chunk.segments
-    if not isinstance(solve, DeltaSolve) or segments is None:
+    solve = chunk.solve
+    if not isinstance(solve, DeltaSolve) or chunk.segments is None:
         raise refuse("the chunked schedule needs a decay and a delta read", run.span)
-    (emit,) = chunk.emits
-    query, scale = reader.scaled(emit.query, "the query")
-    ratio = quotient(chunk.key, solve.read, reader.builder) if chunk.key is not None else None
     state = next(s for s in kernel.states if s.symbol == run.state)
-    results = {run.results[0]: "out", run.state_out: "state"}
-    outputs = {
-        results[o.value.symbol]: o
-        for o in kernel.outputs
-        if isinstance(o.value, Ref) and o.value.symbol in results
-    }
-    if len(outputs) != 2 or len(kernel.outputs) != 2:
+    states = [o for o in kernel.outputs if _is_state(o, run)]
+    others = tuple(o for o in kernel.outputs if not _is_state(o, run))
+    if len(states) != 1 or not others:
         raise refuse(
-            "the chunked schedule returns the rule's output and its state as they are",
+            "the chunked schedule returns the state once, and what is made of the rule's output",
             kernel.span,
-            help="leave out other outputs and epilogues",
+            help="leave out other outputs",
         )
+    mapped = tuple(
+        axis for axis in state.type.axes if axis not in (chunk.key_axis, chunk.value_axis)
+    )
+    formulas = formulas_of(kernel, run, chunk, mapped, others)
+    channels = isinstance(chunk.segments, AnchoredSegments)
+    logs = inputs_in(formulas.tokens if channels else formulas.gates, (formulas.log,))
+    betas = inputs_in(formulas.gates, (formulas.beta,))
+    factor = formulas.query.factor
     return Scan(
         kernel=kernel,
         run=run,
@@ -88,17 +96,19 @@ def scan_of(plan: Plan) -> Scan:
         axis=run.axis or "",
         key_axis=chunk.key_axis,
         value_axis=chunk.value_axis,
-        query=query,
-        key=reader.plain(solve.read, "the read vector"),
-        value=reader.plain(chunk.value, "the value"),
-        log=reader.plain(segments.log, "the log decay"),
-        beta=reader.plain(ratio, "the erase factor"),
-        scale=scale,
-        channels=isinstance(segments, AnchoredSegments),
+        query=formulas.query.item,
+        key=formulas.key.item,
+        value=formulas.value.item,
+        log=_first_of_tokens(logs, run, "the log decay"),
+        beta=_first_of_tokens(betas, run, "the erase factor"),
+        scale=factor.value if isinstance(factor, Known) else Literal(1.0),
+        channels=channels,
         valid=next((i for i in kernel.inputs if i.symbol == run.valid_len), None),
         state=state,
-        out=outputs["out"],
-        state_out=outputs["state"],
+        out=others[0],
+        state_out=states[0],
+        mapped=mapped,
+        formulas=formulas,
         solve_span=solve.span,
     )
 
@@ -112,7 +122,7 @@ def _check(kernel: Kernel, run: Run, chunk: ChunkPlan) -> None:
         wrong = "a pool of states"
     elif chunk.substeps is not None:
         wrong = "ordered sub-steps"
-    elif chunk.chunk != 128:
+    elif chunk.chunk != 128 and not isinstance(chunk.segments, AnchoredSegments):
         wrong = f"chunks of {chunk.chunk} tokens"
     elif any(e.rows is Rows.EXCLUSIVE or e.skip or e.query is None for e in chunk.emits):
         wrong = "an output before the write, or with a skip"
@@ -131,49 +141,13 @@ def _is_state(output: Output, run: Run) -> bool:
     return isinstance(output.value, Ref) and output.value.symbol == run.state_out
 
 
-@frozen
-class _Reader:
-    """Recognises raw inputs behind the plan's expressions."""
-
-    kernel: Kernel
-    run: Run
-    builder: Builder
-
-    def plain(self, expr: Expr | None, what: str) -> Input:
-        """The input that an expression is."""
-        item, scale = self.scaled(expr, what)
-        if scale != Literal(1.0):
-            raise self._refuse(what, expr.span if expr else None)
-        return item
-
-    def scaled(self, expr: Expr | None, what: str) -> tuple[Input, Number]:
-        """The input that an expression is, and the trace-time factor before it."""
-        bound = None if expr is None else bind_arguments(expr, self.run, self.builder)
-        inputs = {item.symbol: item for item in self.kernel.inputs}
-        params = {param.symbol: param.name for param in self.kernel.params}
-        negative, parts = factors(bound) if bound is not None else (False, ())
-        found: list[Input] = []
-        scale: Number = Literal(-1.0 if negative else 1.0)
-        for part in parts:
-            match part:
-                case Ref(symbol=symbol) if symbol in inputs:
-                    found.append(inputs[symbol])
-                case Ref(symbol=symbol) if symbol in params:
-                    scale = scale * Name(params[symbol])
-                case Const(value=value):
-                    scale = scale * value
-                case Size(axis=axis):
-                    scale = scale * Name(axis)
-                case _:
-                    raise self._refuse(what, part.span)
-        if len(found) != 1:
-            raise self._refuse(what, expr.span if expr else None)
-        return found[0], scale
-
-    def _refuse(self, what: str, span: Span | None) -> Exception:
-        return refuse(
-            f"the chunked schedule needs {what} as an input tensor",
-            span or self.run.span,
-            label="this is computed",
-            help="normalise and compute gates before the kernel, or use `form=recurrent`",
-        )
+def _first_of_tokens(inputs: Mapping[Leaf, Input], run: Run, what: str) -> Input:
+    """The input of a gate that differs from token to token."""
+    for item in inputs.values():
+        if run.axis in item.type.axes:
+            return item
+    raise refuse(
+        f"the chunked schedule needs {what} to differ from token to token",
+        run.span,
+        help="use `form=recurrent`",
+    )

@@ -11,6 +11,7 @@ from backends.nki.program.nodes import Element, Tile
 from backends.nki.program.numbers import Number
 from backends.nki.program.outline import names_in
 from backends.nki.schedules.chunked.addresses import Addresses
+from backends.nki.schedules.chunked.around import Around
 from backends.nki.schedules.chunked.scan import Scan
 from backends.nki.schedules.chunked.stage import Stage
 from gdsl.algorithm.chunk_plan import DeltaSolve, Inverse, InverseKind
@@ -26,6 +27,7 @@ class Schedule:
     scan: Scan
     contract: Contract
     where: Addresses
+    around: Around
 
     @property
     def operand(self) -> Element:

@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from backends.nki.program.build import part
 from backends.nki.program.nodes import F32, Function, Pattern, Space, View
 from backends.nki.program.numbers import ONE, ZERO, Name, Number, number
+from backends.nki.schedules.chunked import prologue
 from backends.nki.schedules.chunked.constants import select
-from backends.nki.schedules.chunked.gates import of_slot, per_slot
+from backends.nki.schedules.chunked.gates import beta_of, per_slot
 from backends.nki.schedules.chunked.operators import EXP, GREATER_EQUAL, MULTIPLY
 from backends.nki.schedules.chunked.prepare import Step, prepare
 from backends.nki.schedules.chunked.records import (
     BOTH,
     CHUNK,
-    COLUMNS,
     KEYS,
     MATRICES,
     PAIR,
@@ -54,7 +54,7 @@ def functions(schedule: Schedule) -> Iterator[Function]:
     yield _sum_segments(schedule)
     yield _multiply_keys(schedule)
     yield _make_scores(schedule)
-    yield prepare(steps(schedule))
+    yield prepare((*prologue.steps(schedule), *steps(schedule)))
 
 
 def _scale_vectors(schedule: Schedule) -> Function:
@@ -63,16 +63,17 @@ def _scale_vectors(schedule: Schedule) -> Function:
     block = stage.block
     stage.numbers("group", "gates", "lanes", "steps", "slots", "column", "keys")
     stage.numbers("gates", "columns", "chunks")
-    decays, left, log_and_beta = stage.tiles("gates", "decays", "left", "log_and_beta")
+    decays, log_and_beta = stage.tiles("gates", "decays", "log_and_beta")
     q_sb, k_sb = (stage.given(name, tile_of("group", "q")) for name in ("q_sb", "k_sb"))
-    block.comment(
-        "q exp(G), k exp(G), beta k exp(G_last - G); g masked to the tokens up to each column."
-    )
-    for name, src, column in (
-        ("q_decayed", q_sb, decays),
-        ("k_decayed", k_sb, decays),
-        ("k_left", k_sb, left),
-    ):
+    scaled = [("q_decayed", q_sb, decays), ("k_decayed", k_sb, decays)]
+    if schedule.around.key_scaled:
+        block.comment("q exp(G), k exp(G); g masked to the tokens up to each column.")
+    else:
+        scaled.append(("k_left", k_sb, stage.tiles("gates", "left")[0]))
+        block.comment(
+            "q exp(G), k exp(G), beta k exp(G_last - G); g masked to the tokens up to each column."
+        )
+    for name, src, column in scaled:
         dst = block.tile(name, PER_KEY, like(q_sb))
         block.do(
             "tensor_tensor",
@@ -153,10 +154,8 @@ def _make_scores(schedule: Schedule) -> Function:
     doc = "A^T and P^T: beta_j (k_j . k_i) decay and beta_j (k_j . q_i) decay, j on partitions."
     stage = Stage("make_scores", ("group",), doc, schedule.scan.solve_span)
     block = stage.block
-    stage.numbers("group", "gates", "column", "steps")
     kq_T, products, decay = stage.of_group("kq_T", "products", "decay")
-    stage.numbers("gates", "chunks", "columns")
-    (log_and_beta,) = stage.tiles("gates", "log_and_beta")
+    beta = beta_of(schedule, stage)
     scores = block.tile("scores", BOTH, like(kq_T))
     with block.loop("slot", 0, SLOTS) as (body, slot):
         body.do(
@@ -164,7 +163,7 @@ def _make_scores(schedule: Schedule) -> Function:
             dst=slot_of(scores, slot, PAIR),
             data=slot_of(products, slot, PAIR),
             op0=MULTIPLY,
-            operand0=of_slot(body, log_and_beta, COLUMNS, slot),
+            operand0=beta(body, slot),
             op1=MULTIPLY,
             operand1=_twice(decay, slot),
         )

@@ -15,10 +15,11 @@ from backends.nki.program.build import Block, part
 from backends.nki.program.nodes import F32, U8, Constant, Function, Pattern, Space, Token, View
 from backends.nki.program.numbers import ONE, ZERO, Largest, Literal, Name, Number, number
 from backends.nki.program.structures import EMPTY, Item, tupled
+from backends.nki.schedules.chunked import prologue
 from backends.nki.schedules.chunked.constants import halves, select
 from backends.nki.schedules.chunked.decays_channel import channel_sums
 from backends.nki.schedules.chunked.decays_channel import functions as decay_functions
-from backends.nki.schedules.chunked.gates import of_slot
+from backends.nki.schedules.chunked.gates import beta_of
 from backends.nki.schedules.chunked.operators import ADD, COPY, EXP, GREATER_EQUAL, MULTIPLY
 from backends.nki.schedules.chunked.prepare import Step, prepare
 from backends.nki.schedules.chunked.records import (
@@ -118,7 +119,7 @@ def functions(schedule: Schedule) -> Iterator[Function]:
         yield _add_diagonal(schedule)
         yield _add_level(schedule)
     yield _round_scores(schedule)
-    yield prepare(steps(schedule))
+    yield prepare((*prologue.steps(schedule), *steps(schedule)))
 
 
 def _make_references(schedule: Schedule) -> Function:
@@ -374,11 +375,9 @@ def _round_scores(schedule: Schedule) -> Function:
     doc = "A^T (j < i) and P^T (j <= i): beta_j times the sums over channels, 0 elsewhere."
     stage = Stage("round_scores", ("group",), doc, schedule.scan.solve_span)
     block = stage.block
-    stage.numbers("group", "gates", "steps", "column")
     source = "raw_scores" if _levels(schedule)[1] else "products"
     kq_T, sums = stage.of_group("kq_T", source)
-    stage.numbers("gates", "chunks", "columns")
-    (betas,) = stage.tiles("gates", "betas")
+    beta = beta_of(schedule, stage)
     all_pairs = block.tile("all_pairs", BOTH, like(kq_T))
     with block.loop("slot", 0, SLOTS) as (body, slot):
         body.do(
@@ -386,7 +385,7 @@ def _round_scores(schedule: Schedule) -> Function:
             dst=slot_of(all_pairs, slot, PAIR),
             op=COPY,
             data=slot_of(sums, slot, PAIR),
-            scale=of_slot(body, betas, ZERO, slot),
+            scale=beta(body, slot),
         )
     scores = block.tile("scores", BOTH, like(kq_T))
     pairs = ((0, SLOTS), (1, 2), (1, CHUNK))

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from backends.nki.program.nodes import F32, Function, View
 from backends.nki.program.numbers import ZERO, Literal, Name
 from backends.nki.program.structures import EMPTY, Length, Record
-from backends.nki.schedules.chunked.gates import TEAM
-from backends.nki.schedules.chunked.records import KEYS, VALUES, like
+from backends.nki.schedules.chunked.records import KEYS, TEAM, VALUES, like
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.stage import Stage
 from backends.nki.select.layouts import GPSIMD

@@ -26,7 +26,6 @@ Transfer = Callable[[Block, View | Pattern, Pattern], None]
 
 def functions(schedule: Schedule) -> Iterator[Function]:
     """Yield the transfers; one of rows as they are, or turned, there and back; one of gates."""
-    del schedule
     yield _spacing()
     yield _rows(
         "load_rows",
@@ -43,6 +42,8 @@ def functions(schedule: Schedule) -> Iterator[Function]:
         lambda block, tile, rows: block.do("dma_copy", dst=rows, src=tile),
     )
     yield _gate()
+    if any(leaf.wide is None for leaf in schedule.scan.formulas.gates.inputs):
+        yield _per_lane()
 
 
 def offset(position: Number) -> Number:
@@ -144,4 +145,21 @@ def _gate() -> Function:
             tail.do("dma_copy", dst=last, src=rows)
     both = compare("==", whole, chunks)
     block.decide(binary("and", both, compare("!=", DISTANCE, NONE)), together, apart)
+    return stage.done()
+
+
+def _per_lane() -> Function:
+    stage = Stage(
+        "load_per_lane",
+        ("dst", "tensor", "offsets", "chunks"),
+        "One value per lane, on the partition of each of its chunks.",
+    )
+    block, dst, chunks = stage.block, _whole("dst"), Name("chunks")
+    with _together(block) as (together, each, slot):
+        steps = ((DISTANCE, Name("slots")), (ZERO, chunks), (ONE, ONE))
+        together.do("dma_copy", dst=dst, src=Pattern(TENSOR, steps, offset(ZERO)))
+        rows = part(dst, (slot * chunks, chunks), None)
+        each.do(
+            "dma_copy", dst=rows, src=Pattern(TENSOR, ((ZERO, chunks), (ONE, ONE)), offset(slot))
+        )
     return stage.done()
