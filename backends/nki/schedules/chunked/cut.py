@@ -18,9 +18,9 @@ from backends.nki.program.nodes import (
     Instruction,
     Invoke,
     Statement,
-    View,
     tiles_in,
 )
+from backends.nki.program.numbers import Name
 from backends.nki.program.outline import defined, used
 from backends.nki.schedules.ordering import engine_of
 
@@ -105,13 +105,8 @@ def function_of(
         if taken:
             block.take(record, *taken)
     block.statements += statements
+    results = (s.result for s in statements if isinstance(s, Invoke) and s.result)
+    made = dict.fromkeys((*defined(statements), *results))
     for record, names in kept.items():
-        for tile in defined(statements):
-            if tile in names:
-                block.put(record, **{tile: _by_name(statements, tile)})
+        block.put(record, **{tile: Name(tile) for tile in made if tile in names})
     return Function(name, parameters, doc, tuple(block.statements))
-
-
-def _by_name(statements: Sequence[Statement], name: str) -> View:
-    tile = next(s.tile for s in statements if isinstance(s, Allocate) and s.tile.name == name)
-    return View(tile, tile.shape)

@@ -96,7 +96,7 @@ def _live_decays(schedule: Schedule) -> Function:
     doc = "Log decays with 0 for tokens that are none: past the end, or dead."
     stage = Stage("live_decays", ("group", "sizes", "g"), doc, schedule.scan.log.span)
     block = stage.block
-    stage.numbers("group", *(name for name in (*_NUMBERS, *_WIDTHS) if name != "sizes"))
+    stage.numbers("group", "gates", "lanes", "steps", "slots", "chunk", "column", "keys")
     (total,) = stage.numbers("sizes", "total")
     first = Name("chunk") * CHUNK
     g = stage.given("g", tile_of("group", "g"))
