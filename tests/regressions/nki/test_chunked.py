@@ -27,15 +27,21 @@ kernel prefill:
     output out: f32[B, H, T, V] = o
     output s0 = S
 """
+NEUMANN = "\nschedule prefill:\n    inverse = neumann\n"
+INVERSES = ["", NEUMANN]
 C = 128
 """Tokens per chunk."""
 
 
 def prefill(
-    launch: Callable[..., Any], run: Callable[..., Any], given: Mapping[str, Any], lnc: int = 1
+    launch: Callable[..., Any],
+    run: Callable[..., Any],
+    given: Mapping[str, Any],
+    lnc: int = 1,
+    schedule: str = "",
 ) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
     """Return what the emitted kernel computes, and the recurrence in float64."""
-    return launch(PREFILL, lnc=lnc, **given), run(PREFILL, **given)
+    return launch(PREFILL + schedule, lnc=lnc, **given), run(PREFILL, **given)
 
 
 def close(got: dict[str, NDArray[Any]], exact: dict[str, NDArray[Any]], limit: float) -> None:
@@ -67,11 +73,13 @@ def test_the_text_is_computed_in_chunks() -> None:
     assert (plan.form, plan.settings["chunk"]) == ("chunked", C)
 
 
+@pytest.mark.parametrize("schedule", INVERSES)
 @pytest.mark.parametrize("signs", [(1.0, 1.0), (1.0, -1.0)])
 def test_b01_equal_tokens_stay_finite(
     launch: Callable[..., Any],
     run: Callable[..., Any],
     signs: tuple[float, float],
+    schedule: str,
 ) -> None:
     """Every key the same, hardly any decay: powers of the chunk matrix would overflow."""
     T = 128
@@ -84,13 +92,14 @@ def test_b01_equal_tokens_stay_finite(
         "beta": np.full((1, 1, T), 0.99966465),
         "s0": np.zeros((1, 1, 16, 8)),
     }
-    got, exact = prefill(launch, run, given)
+    got, exact = prefill(launch, run, given, schedule=schedule)
     close(got, exact, 3e-5)
     if signs == (1.0, -1.0):
         first = [0.99966465, -0.99932942, 0.99932953]
         np.testing.assert_allclose(got["out"][0, 0, :3, 0], first, atol=1e-5)
 
 
+@pytest.mark.parametrize("schedule", INVERSES)
 @pytest.mark.parametrize(
     ("betas", "g"), [((0.9, 1.0), -1e-3), ((0.9, 1.0), -3.0), ((0.9, 0.9), -1e-4)]
 )
@@ -99,12 +108,13 @@ def test_b02_b04_correlated_keys(
     run: Callable[..., Any],
     betas: tuple[float, float],
     g: float,
+    schedule: str,
 ) -> None:
     """Cosine about 0.9; the fast decay between is the twin that passes with any inverse."""
     given = rows(2, 128, strength=3.0)
     given["beta"] = np.random.default_rng(3).uniform(*betas, given["beta"].shape)
     given["g"][:] = g
-    got, exact = prefill(launch, run, given)
+    got, exact = prefill(launch, run, given, schedule=schedule)
     close(got, exact, 1e-4)
 
 

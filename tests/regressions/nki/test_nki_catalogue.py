@@ -17,12 +17,7 @@ TRIED_ON_KERNELS = """
 KERNEL_CASES = frozenset(TRIED_ON_KERNELS.split())
 """Cases with N in their Try column."""
 
-REASONS = {
-    "B41": (
-        "there is no compacted list of chunks with a table of its own: a sequence is a row with "
-        "its length (test_b40), and no index of a chunk is ever looked up"
-    ),
-}
+REASONS: dict[str, str] = {}
 
 DECODE_KINDS = {
     "softplus": "B14",
@@ -45,9 +40,25 @@ DECODE_KINDS = {
 """For each kind that can occur in decode, the cases that must be tests here."""
 
 
-def cases_here() -> set[str]:
+PREFILL_KINDS = {
+    "inverse": "B01 B02 B04 B05",
+    "exp-mask": "B07 B08 B09",
+    "chunk-tail": "B07 B56 B58",
+    "varlen": "B38 B40 B41",
+    "order": "B49 B54",
+    "layout": "B19",
+    "head-map": "B15",
+    "padding": "B32 B39",
+    "stride": "B31",
+    "race": "B62",
+    "context-parallel": "B63",
+}
+"""For each kind that can occur in a chunked kernel, the cases that must be tests of one."""
+
+
+def cases_here(pattern: str = "test_*.py") -> set[str]:
     found: set[str] = set()
-    for path in (path for folder in FOLDERS for path in folder.glob("test_*.py")):
+    for path in (path for folder in FOLDERS for path in folder.glob(pattern)):
         for name in re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.M):
             found |= {case.upper() for case in re.findall(r"_(b\d\d)(?=_|$)", name)}
     return found
@@ -61,6 +72,11 @@ def test_every_case_of_a_kernel_has_a_test_or_a_reason() -> None:
 def test_every_kind_of_decode_has_its_cases() -> None:
     wanted = {case for cases in DECODE_KINDS.values() for case in cases.split()}
     assert sorted(wanted - cases_here()) == []
+
+
+def test_every_kind_of_prefill_has_its_cases() -> None:
+    wanted = {case for cases in PREFILL_KINDS.values() for case in cases.split()}
+    assert sorted(wanted - cases_here("test_chunked*.py")) == []
 
 
 def test_a_reason_is_given_only_where_there_is_no_test() -> None:
