@@ -143,6 +143,27 @@ def test_pool_of_the_library_against_a_loop_over_rows(
     assert got["pool"][kept].tobytes() == before[kept].tobytes()
 
 
+def test_b25_a_pool_that_is_a_view_of_a_wider_one(launch: Callable[..., Any]) -> None:
+    """Updates come back in what is returned, as from a compact copy; no caller's array is written,
+    so none can be lost in a silent copy."""
+    rng = np.random.default_rng(25)
+    big = rng.standard_normal((5, 4, 3, 2)).astype(np.float32)
+    before, view = big.copy(), big[:, :2]
+    assert not view.flags.c_contiguous
+    row = {name: rng.standard_normal((2, 2, 3)) for name in ("q", "k")}
+    call = {
+        **row, "v": rng.standard_normal((2, 2, 2)), "g": np.zeros((2, 2)),
+        "beta": np.full((2, 2), 0.5), "read": np.array([4, 1], np.int32),
+        "write": np.array([4, 0], np.int32), "keep": np.array([True, True]),
+    }  # fmt: skip
+    got, compact = launch(POOL, **call, pool=view), launch(POOL, **call, pool=view.copy())
+    assert got["pool"].tobytes() == compact["pool"].tobytes()
+    assert got["out"].tobytes() == compact["out"].tobytes()
+    assert (got["pool"][[0, 4]] != view[[0, 4]]).all(axis=(1, 2, 3)).all()
+    assert got["pool"][1:4].tobytes() == view[1:4].tobytes()
+    assert big.tobytes() == before.tobytes()
+
+
 DRAFT = """
 use delta_rule
 kernel draft:
