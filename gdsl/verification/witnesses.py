@@ -119,11 +119,14 @@ def output_axes(output: Output) -> tuple[str, ...]:
 
 
 def group_axes(kernel: Kernel) -> tuple[str, ...]:
-    """The axes along which heads and batch rows lie: each is judged for itself."""
-    found: list[str] = []
-    for statement in kernel.body:
-        if isinstance(statement, Run):
-            found += mapped_axes(statement)
+    """The axes along which heads and batch rows lie: each is judged for itself.
+
+    An axis that some rule of the kernel has as its own is none, though a window maps over it: the
+    values of a head are judged together.
+    """
+    runs = [statement for statement in kernel.body if isinstance(statement, Run)]
+    own = {axis for run in runs for axis in run.rule.axes}
+    found = [axis for run in runs for axis in mapped_axes(run) if axis not in own]
     found += [state.slots.axis for state in kernel.states if state.slots]
     return tuple(dict.fromkeys(found))
 

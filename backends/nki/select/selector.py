@@ -209,7 +209,7 @@ class Selector:
             other = Layout.KEYS if source.key_major else Layout.ROWS
             return self._transposed(leaf, other)
         if not leaf.rows:
-            return self._load_once(leaf, layout)
+            return self._load_once(leaf, source, layout)
         shape = (self.partitions(layout), self.width(leaf, layout))
         view = self.loads.tile(f"{leaf.name}_{layout.value}", shape, source.element)
         source.load(self.loads, view, layout)
@@ -230,13 +230,13 @@ class Selector:
         self.hold(leaf, turned, layout)
         return turned
 
-    def _load_once(self, leaf: Leaf, layout: Layout) -> Access:
+    def _load_once(self, leaf: Leaf, source: Source, layout: Layout) -> Access:
         """What is the same for all rows is brought in once, onto all partitions."""
         partitions = number(PARTITIONS) if layout is Layout.ROWS else self.partitions(layout)
         block = self.constants.loads
         shape = (partitions, self.width(leaf, layout))
-        view = block.tile(f"{leaf.name}_{layout.value}", shape, self.sources[leaf].element)
-        self.sources[leaf].load(block, view, layout)
+        view = block.tile(f"{leaf.name}_{layout.value}", shape, source.element)
+        source.load(block, view, layout)
         self.hold(leaf, view, layout)
         return view
 

@@ -123,22 +123,23 @@ def step_of(
         sources[leaf] = InputSource(
             tile, strides(item.dims), leaf.wide, window, delta.key_axis, _default(item)
         )
-    for value in sections.values:
-        stage = Stage.OUTPUTS if value.late else Stage.INPUTS
-        leaf = translator.leaf(value.symbol, value.type.axes, stage, value.name)
-        sources[leaf] = chip.get(value.symbol) or _field(value, contract, window, delta.key_axis)
+    for part in sections.values:
+        stage = Stage.OUTPUTS if part.late else Stage.INPUTS
+        leaf = translator.leaf(part.symbol, part.type.axes, stage, part.name)
+        sources[leaf] = chip.get(part.symbol) or _field(part, contract, window, delta.key_axis)
     for param in kernel.params:
         translator.terms[param.symbol] = algebra.known(Name(param.name))
     alive, axis = _alive(translator, run, state)
     if alive is not None:
         # What lies where nothing is to be done may be anything, so zeros are selected.
-        for item in (*kernel.inputs, *sections.values):
-            given = translator.terms.get(item.symbol)
-            dtype = item.type.dtype
-            if given and axis in item.type.axes and dtype not in (Dtype.I32, Dtype.BOOL):
+        found = [(item.symbol, item.name, item.type) for item in kernel.inputs]
+        found += [(part.symbol, part.name, part.type) for part in sections.values]
+        for symbol, name, kind in found:
+            given = translator.terms.get(symbol)
+            if given and axis in kind.axes and kind.dtype not in (Dtype.I32, Dtype.BOOL):
                 selected = algebra.op("where", alive, given, algebra.known(0.0))
-                translator.terms[item.symbol] = selected
-                algebra.name(selected, f"{item.name}_alive")
+                translator.terms[symbol] = selected
+                algebra.name(selected, f"{name}_alive")
     terms: DeltaTerms | None = None
     results: list[tuple[Leaf, Term]] = []
     for statement in sections.body:
