@@ -153,10 +153,10 @@ def _last_decay(schedule: Schedule, stage: Stage) -> View:
         (last_factor,) = stage.tiles("group", "last_factor")
         return part(last_factor, None, (block.let("slot", LANE * STEPS + STEP), 1))
     _, column, keys = stage.numbers("group", "gates", "column", "keys")
-    columns, chunks = stage.numbers("gates", "columns", "chunks")
-    (decays,) = stage.tiles("gates", "decays")
-    last = block.let("last", 2 * columns + column + LANE * chunks + STEP)
-    return part(decays, (0, keys), (last, 1))
+    (chunks,) = stage.numbers("gates", "chunks")
+    (last,) = stage.tiles("gates", "last")
+    place = block.let("place", column + LANE * chunks + STEP)
+    return part(last, (0, keys), (place, 1))
 
 
 def _store_output(schedule: Schedule) -> Function:

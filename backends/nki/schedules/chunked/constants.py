@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from backends.nki.program.build import Block, compare
+from backends.nki.program.build import Block, compare, part
 from backends.nki.program.nodes import F32, Element, Function, Integers, Operand, Token, View
 from backends.nki.program.numbers import Literal, Name, Number, Numeric, number
 from backends.nki.program.structures import EMPTY, Record, Text
 from backends.nki.schedules.chunked.operators import EQUAL, GREATER, GREATER_EQUAL
-from backends.nki.schedules.chunked.records import CHUNK, SQUARE, like
+from backends.nki.schedules.chunked.records import CHUNK, PARTITIONS, SQUARE, like
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.stage import Stage
 from backends.nki.select.layouts import GPSIMD
@@ -51,15 +51,16 @@ def _constants(schedule: Schedule) -> Function:
         "Masks and identities, made on chip; [row, column] on [partition, free].",
     )
     block = stage.block
-    ones, zeros = block.tile("ones", SQUARE, F32), block.tile("zeros", SQUARE, F32)
+    ones, zeros = block.tile("ones", (CHUNK, PARTITIONS), F32), block.tile("zeros", SQUARE, F32)
     block.do("memset", dst=ones, value=Literal(1.0))
     block.do("memset", dst=zeros, value=Literal(0.0))
     block.comment("after[m, j] = m > j, upto[m, i] = m <= i: the 0/1 operands of segment sums.")
     after, upto = block.tile("after", SQUARE, F32), block.tile("upto", SQUARE, F32)
     identity_f32 = block.tile("identity_f32", SQUARE, F32)
-    select(block, after, ones, ((-1, CHUNK),), 1, 0, GREATER)
-    select(block, upto, ones, ((1, CHUNK),), -1, 0, GREATER_EQUAL)
-    select(block, identity_f32, ones, ((1, CHUNK),), -1, 0, EQUAL)
+    square = part(ones, None, (0, CHUNK))
+    select(block, after, square, ((-1, CHUNK),), 1, 0, GREATER)
+    select(block, upto, square, ((1, CHUNK),), -1, 0, GREATER_EQUAL)
+    select(block, identity_f32, square, ((1, CHUNK),), -1, 0, EQUAL)
     block.comment(
         "masked[j, i] = 0 for i >= j and a large negative number elsewhere: added before the exp."
     )

@@ -13,15 +13,17 @@ from backends.nki.program.build import Block, compare, part
 from backends.nki.program.nodes import F32, Function, Pattern, Space, View
 from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, Number, smallest
 from backends.nki.program.structures import EMPTY, Item, Length, Values, tupled
-from backends.nki.schedules.chunked.gates import beta_of, per_slot
+from backends.nki.schedules.chunked.gates import beta_of, multiply_parts, per_slot
 from backends.nki.schedules.chunked.operators import EXP, MULTIPLY
 from backends.nki.schedules.chunked.records import (
     CHUNK,
     KEYS,
     PAIR,
+    PARTITIONS,
     PER_KEY,
     SLOTS,
     STEPS,
+    SUMMED,
     TEAM,
     TURNED,
     like,
@@ -34,9 +36,6 @@ from backends.nki.select.layouts import GPSIMD
 
 BANK = 512
 """fp32 columns that one matmul writes."""
-SUMMED = 32
-"""Tokens whose log decays are summed before the exp that carries a state on: the rows that a
-matmul can be cut to. A smaller sum is rounded less."""
 
 
 def functions(schedule: Schedule) -> Iterator[Function]:
@@ -166,7 +165,7 @@ def _decay_over_chunk(schedule: Schedule) -> Function:
     with block.loop("place", 0, parts * SLOTS) as (body, place):
         low = body.let_named("low", place // SLOTS * summed)
         rows = (low, summed)
-        tiling = {"tile_position": tupled(low, 0), "tile_size": tupled(summed, 128)}
+        tiling = {"tile_position": tupled(low, 0), "tile_size": tupled(summed, PARTITIONS)}
         body.do(
             "nc_matmul",
             dst=part(sums, None, (place, 1)),
@@ -176,21 +175,7 @@ def _decay_over_chunk(schedule: Schedule) -> Function:
             **(tiling if parts > 1 else {}),
             accumulate=False,
         )
-    factor = block.tile("last_factor" if parts == 1 else "factors", sums.shape, F32)
-    block.do("activation", dst=factor, op=EXP, data=sums)
-    while parts > 1:
-        parts //= 2
-        name = "last_factor" if parts == 1 else f"factors_{parts}"
-        product = block.tile(name, (KEYS, parts * SLOTS), F32)
-        block.do(
-            "tensor_tensor",
-            dst=product,
-            data1=part(factor, None, (0, parts * SLOTS)),
-            data2=part(factor, None, (parts * SLOTS, parts * SLOTS)),
-            op=MULTIPLY,
-            engine=GPSIMD,
-        )
-        factor = product
+    factor = multiply_parts(block, sums, parts, SLOTS, "last_factor")
     block.put("group", last_factor=factor)
     return stage.done()
 

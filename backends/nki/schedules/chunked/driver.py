@@ -43,29 +43,26 @@ def functions(schedule: Schedule) -> Iterator[Function]:
 
 
 def _plan_groups() -> Function:
-    """(first chunk of its gates, first lane, lanes, chunk, chunks) of every group, in order."""
     doc = (
         "Groups of a team: (first chunk of its gates, position in the team, lanes, first chunk, "
         "chunks of each lane).\n\n"
-        "LANES chunks each, of different lanes or, where there are few, of one."
+        "SLOTS chunks each, of different lanes or, where there are few, of one."
     )
     stage = Stage("plan_groups", ("lanes", "chunks"), doc)
     block, lanes = stage.block, Name("lanes")
     block.let_named("items", EMPTY)
+    wide = block.let_named("wide", smallest(lanes, WIDTH))
+    steps = block.let_named("steps", Name("SLOTS") // wide)
     block_chunks = block.let_named("block_chunks", Name("GATE_COLUMNS") // lanes)
     with block.loop("first", 0, CHUNKS, block_chunks) as (body, first):
         last = body.let_named("last", smallest(first + block_chunks, CHUNKS))
-        many, few = body.inner(), body.inner()
         with (
-            many.loop("chunk", first, last) as (each, chunk),
-            each.loop("position", 0, lanes, WIDTH) as (inner, position),
+            body.loop("chunk", first, last, steps) as (each, chunk),
+            each.loop("position", 0, lanes, wide) as (inner, position),
         ):
-            count = smallest(WIDTH, lanes - position)
-            inner.append("items", tupled(first, position, count, chunk, 1))
-        steps = few.let_named("steps", WIDTH // lanes)
-        with few.loop("chunk", first, last, steps) as (inner, chunk):
-            inner.append("items", tupled(first, 0, lanes, chunk, smallest(steps, last - chunk)))
-        body.decide(compare(">=", lanes, WIDTH), many, few)
+            count = smallest(wide, lanes - position)
+            item = tupled(first, position, count, chunk, smallest(steps, last - chunk))
+            inner.append("items", item)
     return stage.done("items")
 
 

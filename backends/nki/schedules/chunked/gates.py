@@ -23,13 +23,20 @@ from backends.nki.schedules.chunked.gate_terms import (
     raw,
 )
 from backends.nki.schedules.chunked.operators import EXP, GREATER_EQUAL, MULTIPLY
-from backends.nki.schedules.chunked.records import CHUNK, COLUMNS, LANES, STEPS, TEAM, tile_of
+from backends.nki.schedules.chunked.records import (
+    CHUNK,
+    COLUMNS,
+    LANES,
+    PARTITIONS,
+    STEPS,
+    SUMMED,
+    TEAM,
+    tile_of,
+)
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.stage import Stage
 from backends.nki.select.layouts import GPSIMD, TENSOR, VECTOR
 from backends.nki.select.terms import Term
-
-_QUARTER = CHUNK // 4
 
 
 def functions(schedule: Schedule) -> Iterator[Function]:
@@ -97,8 +104,8 @@ def _make_gates(schedule: Schedule) -> Function:
         _select_alive(block, columns, len(terms))
     tiles = [name]
     if not scan.channels:
-        _decays(stage, columns)
-        tiles += ["decays", "left"]
+        _decays(stage, schedule, columns)
+        tiles += ["decays", "last", "left"]
     tiles += ["alive"] if scan.valid else []
     numbers = ("columns", "chunks", "first_chunk")
     record = Record(tuple((field, Name(field)) for field in (*numbers, *tiles)))
@@ -170,10 +177,10 @@ def _select_alive(block: Block, columns: View, count: int) -> None:
         some.call("only_alive", columns, predicate, result=columns.tile.name)
 
 
-def _decays(stage: Stage, log_and_beta: View) -> None:
-    """exp(G), exp(G_last - G) and exp(G_last) side by side; beta exp(G_last - G)."""
+def _decays(stage: Stage, schedule: Schedule, log_and_beta: View) -> None:
+    """exp(G) and exp(G_last - G) side by side; exp(G_last); beta exp(G_last - G)."""
     block, columns = stage.block, COLUMNS
-    upto, after, ones = stage.tiles("constants", "upto", "after", "ones")
+    upto, after = stage.tiles("constants", "upto", "after")
     sums = block.tile("sums", (CHUNK, 2 * columns), F32, Space.PSUM)
     g = part(log_and_beta, None, (ZERO, columns))
     for i, operand in enumerate((upto, after)):
@@ -185,33 +192,9 @@ def _decays(stage: Stage, log_and_beta: View) -> None:
             is_stationary_onezero=True,
             accumulate=False,
         )
-    decays = block.tile("decays", (CHUNK, 3 * columns), F32)
-    block.do("activation", dst=part(decays, None, (ZERO, 2 * columns)), op=EXP, data=sums)
-    block.comment(
-        "exp(G_last) carries the state on, so its exponent is summed in quarters: a smaller sum\n"
-        "is rounded less."
-    )
-    quarters = block.tile("quarters", (CHUNK, 4 * columns), F32, Space.PSUM)
-    for quarter in range(4):
-        rows = (quarter * _QUARTER, _QUARTER)
-        block.do(
-            "nc_matmul",
-            dst=part(quarters, None, (quarter * columns, columns)),
-            stationary=part(ones, rows, None),
-            moving=part(log_and_beta, rows, (ZERO, columns)),
-            is_stationary_onezero=True,
-            tile_position=tupled(rows[0], 0),
-            tile_size=tupled(_QUARTER, CHUNK),
-            accumulate=False,
-        )
-    factors = block.tile("factors", (CHUNK, 4 * columns), F32)
-    halves = block.tile("halves", (CHUNK, 2 * columns), F32)
-    block.do("activation", dst=factors, op=EXP, data=quarters)
-    _multiply_halves(block, halves, factors, columns)
-    last = part(decays, None, (2 * columns, columns))
-    _multiply(
-        block, last, part(halves, None, (ZERO, columns)), part(halves, None, (columns, columns))
-    )
+    decays = block.tile("decays", (CHUNK, 2 * columns), F32)
+    block.do("activation", dst=decays, op=EXP, data=sums)
+    _last_decays(stage, schedule, log_and_beta)
     left = block.tile("left", (CHUNK, columns), F32)
     block.do(
         "tensor_tensor",
@@ -223,15 +206,47 @@ def _decays(stage: Stage, log_and_beta: View) -> None:
     )
 
 
-def _multiply_halves(block: Block, dst: View, factors: View, columns: Number) -> None:
-    _multiply(
-        block,
-        dst,
-        part(factors, None, (ZERO, 2 * columns)),
-        part(factors, None, (2 * columns, 2 * columns)),
+def _last_decays(stage: Stage, schedule: Schedule, log_and_beta: View) -> None:
+    """exp(G_last) of every chunk on all partitions, a product over SUMMED tokens at a time."""
+    chunk, columns, block = schedule.scan.chunk.chunk, COLUMNS, stage.block
+    (ones,) = stage.tiles("constants", "ones")
+    summed = min(SUMMED, chunk)
+    parts = chunk // summed
+    block.comment(
+        f"exp(G_last) carries the state on, so its exponent is summed over {summed} tokens at a\n"
+        "time: a smaller sum is rounded less."
     )
+    sums = block.tile("sums_of_parts", (PARTITIONS, parts * columns), F32, Space.PSUM)
+    for i in range(parts):
+        rows = (i * summed, summed)
+        tiling = {"tile_position": tupled(rows[0], 0), "tile_size": tupled(summed, PARTITIONS)}
+        block.do(
+            "nc_matmul",
+            dst=part(sums, None, (i * columns, columns)),
+            stationary=part(ones, rows, None),
+            moving=part(log_and_beta, rows, (ZERO, columns)),
+            is_stationary_onezero=True,
+            **(tiling if parts > 1 else {}),
+            accumulate=False,
+        )
+    multiply_parts(block, sums, parts, columns, "last")
 
 
-def _multiply(block: Block, dst: View, left: View, right: View) -> None:
-    """dst = left * right, on the engine that waits for nothing here."""
-    block.do("tensor_tensor", dst=dst, data1=left, data2=right, op=MULTIPLY, engine=GPSIMD)
+def multiply_parts(block: Block, sums: View, parts: int, columns: Number, name: str) -> View:
+    """Return the product of the exp of `parts` sums that stand side by side; a power of two."""
+    factors = block.tile(name if parts == 1 else "factors", sums.shape, F32)
+    block.do("activation", dst=factors, op=EXP, data=sums)
+    while parts > 1:
+        parts //= 2
+        half = parts * columns
+        product = block.tile(name if parts == 1 else "products", (sums.shape[0], half), F32)
+        block.do(
+            "tensor_tensor",
+            dst=product,
+            data1=part(factors, None, (ZERO, half)),
+            data2=part(factors, None, (half, half)),
+            op=MULTIPLY,
+            engine=GPSIMD,
+        )
+        factors = product
+    return factors

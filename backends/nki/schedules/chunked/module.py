@@ -89,12 +89,14 @@ def _constants(schedule: Schedule) -> tuple[Constant, ...]:
     blocks = [width for width in (32, 64) if width < chunk]
     found = [
         Constant("CHUNK", Literal(chunk), "tokens per chunk, on partitions"),
+        Constant("PARTITIONS", Literal(PARTITIONS), "most keys"),
         Constant("MAX_FREE", Literal(PARTITIONS), "most value columns of a lane"),
         Constant(
-            "LANES",
+            "SLOTS",
             Literal(BANK // chunk),
             "chunks side by side in one instruction: 512 columns, one PSUM bank",
         ),
+        Constant("LANES", Literal(BANK // PARTITIONS), "lanes among them, by their values"),
         Constant("TEAM", Literal(16), "lanes whose states are on chip together"),
         Constant("GATE_COLUMNS", Literal(128), "chunks whose gates are computed together"),
         Constant("MASKED", Literal(-30000.0), "added to what exp must turn into 0"),

@@ -12,6 +12,10 @@ from backends.nki.program.nodes import F32, U8, Element, Pattern, Space, Tile, V
 from backends.nki.program.numbers import ONE, ZERO, Name, Number, Numeric, number
 
 CHUNK = Name("CHUNK")
+PARTITIONS = Name("PARTITIONS")
+SUMMED = 32
+"""Tokens whose log decays are summed before the exp that carries a state on: the rows that a
+matmul can be cut to. A smaller sum is rounded less."""
 LANES, STEPS, SLOTS = Name("lanes"), Name("steps"), Name("slots")
 KEYS, VALUES, COLUMNS = Name("keys"), Name("values"), Name("columns")
 TEAM = Name("team")
@@ -40,7 +44,8 @@ def _rows(
 TILES: dict[str, dict[str, _Row]] = {
     "constants": {
         # 0/1 operands of sums: after[m, j] = m > j, upto[m, i] = m <= i.
-        **_rows(F32, SQUARE, "ones", "after", "upto", "identity_f32"),
+        **_rows(F32, SQUARE, "after", "upto", "identity_f32"),
+        **_rows(F32, (CHUNK, PARTITIONS), "ones"),
         # 0 for i >= j and a large negative number elsewhere.
         **_rows(F32, SQUARE, "masked"),
         **_rows(OPERAND, SQUARE, "identity"),
@@ -57,7 +62,8 @@ TILES: dict[str, dict[str, _Row]] = {
         # One column per chunk of every lane: log decays and betas; exp(G), exp(G_last - G) and
         # exp(G_last); beta exp(G_last - G); which tokens are live.
         **_rows(F32, (CHUNK, 2 * COLUMNS), "log_and_beta"),
-        **_rows(F32, (CHUNK, 3 * COLUMNS), "decays"),
+        **_rows(F32, (CHUNK, 2 * COLUMNS), "decays"),
+        **_rows(F32, (PARTITIONS, COLUMNS), "last"),
         **_rows(F32, (CHUNK, COLUMNS), "left", "betas"),
         **_rows(U8, (CHUNK, COLUMNS), "alive"),
     },

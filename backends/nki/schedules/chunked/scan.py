@@ -122,8 +122,6 @@ def _check(kernel: Kernel, run: Run, chunk: ChunkPlan) -> None:
         wrong = "a pool of states"
     elif chunk.substeps is not None:
         wrong = "ordered sub-steps"
-    elif chunk.chunk != 128 and not isinstance(chunk.segments, AnchoredSegments):
-        wrong = f"chunks of {chunk.chunk} tokens"
     elif any(e.rows is Rows.EXCLUSIVE or e.skip or e.query is None for e in chunk.emits):
         wrong = "an output before the write, or with a skip"
     elif len(chunk.emits) != 1:
