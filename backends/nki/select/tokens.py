@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from attrs import define, field, frozen
 
-from backends.nki.program.build import Block, part
+from backends.nki.program.build import part
 from backends.nki.program.nodes import F32, Access, Pattern, Space, Tile, Token, View
-from backends.nki.program.numbers import ONE, ZERO, Literal, Name, Number, number
+from backends.nki.program.numbers import ONE, ZERO, Extent, Literal, Name, Number, number
 from backends.nki.select.layouts import FOLDS, GPSIMD, MULTIPLY, VECTOR, Layout
 from backends.nki.select.selector import Selector
-from backends.nki.select.terms import Known, Leaf, Product, Stage, Term
+from backends.nki.select.terms import Fold, Known, Leaf, Product, Stage, Term
 
 CHUNK, SLOTS, LANES, STEPS = Name("CHUNK"), Name("slots"), Name("lanes"), Name("steps")
 POSITION, STEP = Name("position"), Name("step")
@@ -36,8 +36,8 @@ _SLOTS: dict[tuple[Stage, Stage], tuple[tuple[tuple[Number, Number], ...], Numbe
     (Stage.INPUTS, Stage.OUTPUTS): (((STEPS, LANES),), STEP),
 }
 """How the slots of one stage are seen from another: (step, count) in slots, and the first one."""
-_PER_ELEMENT = {VECTOR: 1.0, GPSIMD: 1.7}
-"""Nanoseconds per element that a product of two tiles in SBUF takes, roughly."""
+_PRODUCT = {VECTOR: 150.0, GPSIMD: 245.0}
+"""Nanoseconds that a product of two tiles in SBUF takes per slot of 128 columns."""
 
 
 @frozen
@@ -59,6 +59,8 @@ class TokenSelector(Selector):
     columns: dict[Term, Column] = field(factory=dict, kw_only=True)
     busy: dict[Token, float] = field(factory=dict, kw_only=True)
     """Work of engines per slot so far, so that products go to the one that has less."""
+    vectors: bool = field(default=False, init=False)
+    """Whether what is being computed has columns for a wide axis."""
 
     # ---- what a term is
 
@@ -130,13 +132,17 @@ class TokenSelector(Selector):
         whole: tuple[tuple[tuple[Number, Number], ...], Number] = (((ONE, _COUNTS[at]),), ZERO)
         slots, first = whole if term.stage is at else _SLOTS[term.stage, at]
         steps = tuple((step * own, count) for step, count in slots)
-        return Pattern(tile, ((tile.shape[1], CHUNK), *steps, *inner), first * own)
+        # A team has more lanes than the group at hand.
+        row = Extent(tile.name, 1) if term.stage is Stage.TEAM else tile.shape[1]
+        return Pattern(tile, ((row, CHUNK), *steps, *inner), first * own)
 
     # ---- computing
 
     def into(self, term: Term, dst: Access, layout: Layout = Layout.TOKENS) -> None:
         """Compute a term into `dst`; values per token are multiplied before they meet vectors."""
+        outer, self.vectors = self.vectors, term.wide is not None
         Selector.into(self, self._narrow_first(term), dst, layout)
+        self.vectors = outer
 
     def _narrow_first(self, term: Term) -> Term:
         if not isinstance(term, Product) or term.wide is None:
@@ -154,10 +160,6 @@ class TokenSelector(Selector):
 
     def fold(self, name: str, arg: Term, dst: Access, at: Stage) -> None:
         """Reduce a term over its wide axis into `dst`, a column per slot."""
-        vectors = self._turned_vectors(arg) if name == "sum" else None
-        if vectors is not None:
-            self._sum_keys(arg, vectors, dst, at)
-            return
         data = self.access(arg, Layout.TOKENS, at)
         each, count = self.per_slot(arg), _COUNTS[at]
         steps = ((data.tile.shape[1], CHUNK), (each, count), (ONE, each))
@@ -165,6 +167,15 @@ class TokenSelector(Selector):
         self.blocks[at].do(
             "tensor_reduce", dst=dst, op=Token(FOLDS[name]), data=three, axis=number(2)
         )
+
+    def _compute(self, term: Term, layout: Layout) -> Access:
+        if isinstance(term, Fold) and term.name == "sum":
+            vectors = self._turned_vectors(term.arg)
+            if vectors is not None:
+                view = self._sum_keys(term.arg, vectors)
+                self.hold(term, view, layout)
+                return view
+        return Selector._compute(self, term, layout)
 
     def _turned_vectors(self, arg: Term) -> tuple[Pattern, Pattern] | None:
         """The two factors of a product with keys on partitions, if they are there."""
@@ -175,14 +186,22 @@ class TokenSelector(Selector):
             case _:
                 return None
 
-    def _sum_keys(
-        self, arg: Term, vectors: tuple[Pattern, Pattern], dst: Access, at: Stage
-    ) -> None:
-        """A sum over partitions is a product with ones."""
-        block, keys = self.blocks[at], self.sizes[self.key_axis]
+    def _sum_keys(self, arg: Term, vectors: tuple[Pattern, Pattern]) -> View:
+        """A sum over partitions, a product with ones; it stays in PSUM."""
+        block, keys = self.blocks[arg.stage], self.sizes[self.key_axis]
+        outer, block.origin = block.origin, self.algebra.spans.get(arg, block.origin)
         stem = self.algebra.stem(arg)
         products = block.tile(f"{stem}_T", (keys, SLOTS * CHUNK), F32)
-        self._multiply(block, products, *vectors)
+        engine = self._less_busy()
+        first, second = vectors
+        block.do(
+            "tensor_tensor",
+            dst=products,
+            data1=first,
+            data2=second,
+            op=Token(MULTIPLY),
+            engine=engine,
+        )
         sums = block.tile(f"sum_{stem}", (CHUNK, SLOTS), F32, Space.PSUM)
         with block.loop("slot", 0, SLOTS) as (body, slot):
             body.do(
@@ -193,28 +212,18 @@ class TokenSelector(Selector):
                 is_moving_onezero=True,
                 accumulate=False,
             )
-        block.do("tensor_copy", dst=dst, src=sums, engine=VECTOR)
-
-    def _multiply(self, block: Block, dst: View, first: Access, second: Access) -> None:
-        engine = self.engine(MULTIPLY, Stage.INPUTS, first, second)
-        block.do(
-            "tensor_tensor",
-            dst=dst,
-            data1=first,
-            data2=second,
-            op=Token(MULTIPLY),
-            engine=engine or VECTOR,
-        )
+        block.origin = outer
+        return sums
 
     def engine(self, op: str, at: Stage, first: Access, second: Access) -> Token | None:
-        """Return the engine that has less to do, of those that can."""
-        if any(view.tile.space is not Space.SBUF for view in (first, second)):
+        """Return the engine for an operator of two tiles: the less busy one of those that can."""
+        there = all(view.tile.space is Space.SBUF for view in (first, second))
+        if not there or not self.vectors or op not in (MULTIPLY, "nl.add"):
             return VECTOR
-        if op not in (MULTIPLY, "nl.add"):
-            return VECTOR
-        if all(len(v.shape) == 2 and v.shape[1] == _COUNTS[at] for v in (first, second)):
-            return VECTOR
-        after = {e: self.busy.get(e, 0.0) + 128 * cost for e, cost in _PER_ELEMENT.items()}
+        return self._less_busy()
+
+    def _less_busy(self) -> Token:
+        after = {e: self.busy.get(e, 0.0) + cost for e, cost in _PRODUCT.items()}
         engine = min(after, key=lambda e: after[e])
         self.busy[engine] = after[engine]
         return engine

@@ -40,8 +40,10 @@ from backends.nki.select.terms import Known, Leaf, Product, Stage, Term
 from backends.nki.select.tokens import Column, TokenSelector
 from gdsl.ir.kernel import Input, Output
 
-BUSY = {VECTOR: 2000.0, GPSIMD: 900.0}
-"""Nanoseconds per chunk and lane that the stages of the rule keep engines busy."""
+BUSY = {VECTOR: 2300.0, GPSIMD: 650.0}
+"""Nanoseconds per chunk and lane that the stages of the rule keep engines busy, without k_left and
+with what VectorE alone can do around them."""
+BUSY_WITH_CHANNELS = {VECTOR: 3000.0, GPSIMD: 1000.0}
 _OPERAND = dtype_of("kq_T", 4)
 
 
@@ -135,7 +137,7 @@ class Around:
             loads=Block(self.names),
             blocks=self.blocks,
             turned={f.query.leaf: _half(CHUNK), f.key.leaf: _half(ZERO)},
-            busy=dict(BUSY),
+            busy=dict(BUSY_WITH_CHANNELS if self.scan.channels else BUSY),
         )
         targets = dict(self._targets())
         outputs = [(o, term) for o, term in f.outputs if self.output_computed]
