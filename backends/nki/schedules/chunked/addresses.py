@@ -19,7 +19,7 @@ from backends.nki.select.addressing import strides
 from gdsl.ir.dims import Dim
 from gdsl.source import Span
 
-LANE, TOKEN, TILES, SIZES = Name("lane"), Name("token"), Name("tiles"), Name("sizes")
+LANE, TILES, SIZES = Name("lane"), Name("tiles"), Name("sizes")
 
 
 @frozen
@@ -44,26 +44,32 @@ class Addresses:
         for output, _ in scan.formulas.outputs:
             yield self._function(output.name, output.dims, output.span)
         yield self._function(scan.state.argument, scan.state.dims, scan.state.span)
+        if scan.checkpoints is not None:
+            output = scan.checkpoints
+            yield self._function(output.name, output.dims, output.span, "checkpoint")
 
-    def _function(self, name: str, dims: Sequence[Dim], origin: Span | None) -> Function:
-        doc = f"Where a lane's elements begin in `{name}`, at a token."
-        stage = Stage(f"{name}_offset", ("lane", "token", "sizes"), doc, origin)
-        terms = self._terms(dims)
-        stage.block.take("sizes", *names_in(terms, known=("lane", "token")))
+    def _function(
+        self, name: str, dims: Sequence[Dim], origin: Span | None, place: str = "token"
+    ) -> Function:
+        doc = f"Where a lane's elements begin in `{name}`, at a {place}."
+        stage = Stage(f"{name}_offset", ("lane", place, "sizes"), doc, origin)
+        terms = self._terms(dims, Name(place))
+        stage.block.take("sizes", *names_in(terms, known=("lane", place)))
         total = terms[0]
         for term in terms[1:]:
             total = total + term
         stage.block.let_named("offset", total)
         return stage.done("offset")
 
-    def _terms(self, dims: Sequence[Dim]) -> list[Number]:
+    def _terms(self, dims: Sequence[Dim], place: Number) -> list[Number]:
         scan, steps = self.scan, strides(dims)
         terms = [self._index(axis) * steps.of(axis) for axis in scan.mapped if axis in steps.axes]
         if scan.value_axis in steps.axes:
             width = Name(scan.value_axis) // TILES
             terms.append(LANE % TILES * width * steps.of(scan.value_axis))
-        if scan.axis in steps.axes:
-            terms.append(TOKEN * steps.of(scan.axis))
+        for axis in (scan.axis, scan.run.states_axis):
+            if axis in steps.axes:
+                terms.append(place * steps.of(axis))
         return terms
 
     def _index(self, axis: str) -> Number:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from backends.nki.program.build import compare, part
+from backends.nki.program.build import Block, compare, part
 from backends.nki.program.nodes import (
     F32,
     I32,
@@ -21,7 +21,7 @@ from backends.nki.program.nodes import (
     Tile,
     View,
 )
-from backends.nki.program.numbers import NONE, ONE, ZERO, Extent, Literal, Name
+from backends.nki.program.numbers import NONE, ONE, ZERO, Extent, Literal, Name, Number
 from backends.nki.program.structures import Item, Length
 from backends.nki.schedules.chunked.gate_terms import CHUNKS, FIRST
 from backends.nki.schedules.chunked.operators import LESS
@@ -51,7 +51,7 @@ def _find(schedule: Schedule, valid: Input) -> Function:
         valid.span,
     )
     block = stage.block
-    (tensor,) = schedule.tensors(stage, valid.name)
+    schedule.tensors(stage, valid.name)
     block.let_named("alive", NONE)
     with block.when(compare("!=", Name(valid.name), NONE)) as given:
         shape = (CHUNK, Length(TEAM) * CHUNKS)
@@ -67,20 +67,26 @@ def _find(schedule: Schedule, valid: Input) -> Function:
         )
         with given.loop("place", 0, Length(TEAM)) as (body, place):
             body.let_named("lane", Item(TEAM, place))
-            length = body.tile("length", (CHUNK, ONE), I32)
-            length_f32 = body.tile("length_f32", (CHUNK, ONE), F32)
-            at = schedule.where.offset(valid.name, ZERO)
-            source = Pattern(tensor, ((ZERO, CHUNK), (ONE, ONE)), at)
-            body.do("dma_copy", dst=length, src=source)
-            body.do("tensor_copy", dst=length_f32, src=length, engine=GPSIMD)
+            length = length_of(body, schedule, valid, CHUNK)
             body.do(
                 "tensor_scalar",
                 dst=part(alive, None, (place * CHUNKS, CHUNKS)),
                 data=token,
                 op0=LESS,
-                operand0=length_f32,
+                operand0=length,
             )
     return stage.done("alive")
+
+
+def length_of(block: Block, schedule: Schedule, valid: Input, partitions: Number) -> View:
+    """Bring in how many live tokens the lane at hand has, on `partitions` partitions."""
+    length = block.tile("length", (partitions, ONE), I32)
+    length_f32 = block.tile("length_f32", (partitions, ONE), F32)
+    at = schedule.where.offset(valid.name, ZERO)
+    source = Pattern(schedule.contract.tensors[valid.name], ((ZERO, partitions), (ONE, ONE)), at)
+    block.do("dma_copy", dst=length, src=source)
+    block.do("tensor_copy", dst=length_f32, src=length, engine=GPSIMD)
+    return length_f32
 
 
 def _only() -> Function:

@@ -81,7 +81,13 @@ def _prepare_in_turn() -> Function:
 def _carried(schedule: Schedule) -> dict[str, tuple[str, tuple[Number, ...]]]:
     """What carries the states through one chunk of every lane: calls by the name of the action."""
     arguments = (GROUP, Name("states"), Name("step"))
-    calls = {"writes": ("solve_writes", arguments), "state": ("carry_state", arguments)}
+    calls: dict[str, tuple[str, tuple[Number, ...]]] = {
+        "writes": ("solve_writes", arguments),
+        "state": ("carry_state", arguments),
+    }
+    if schedule.scan.checkpoints is not None:
+        every = (GROUP, Name("states"), *RECORDS, TEAM, Name("step"))
+        calls["checkpoint"] = ("store_checkpoint", every)
     rest = {"rest": ("read_state", arguments)} if schedule.scan.channels else {}
     if schedule.around.output_computed:
         return {**rest, **calls}

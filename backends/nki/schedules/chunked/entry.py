@@ -31,6 +31,11 @@ def write_entry(main: Block, schedule: Schedule) -> None:
     """Add the statements of the entry."""
     contract, scan = schedule.contract, schedule.scan
     main.banner("Sizes and contract")
+    if scan.every is not None:
+        main.require(
+            compare("==", scan.every % Name("CHUNK"), 0),
+            f"{scan.every} must be a multiple of the chunk, {{CHUNK}}, got {{{scan.every}}}",
+        )
     contract.write_sizes(main)
     fresh = _fresh_state(main, schedule)
     missing = {i.name for i in scan.kernel.inputs if i.default is not None}
@@ -95,6 +100,7 @@ def _records(main: Block, schedule: Schedule, fresh: Number) -> None:
                 ("factor", scan.scale),
                 ("fresh", fresh),
                 ("groups_in_flight", _groups(schedule)),
+                *((("every", scan.every),) if scan.every is not None else ()),
             )
         ),
     )

@@ -11,6 +11,7 @@ from backends.nki.schedules.chunked import (
     alive,
     carry,
     carry_channel,
+    checkpoints,
     constants,
     driver,
     epilogue,
@@ -28,6 +29,7 @@ from backends.nki.schedules.chunked import (
 from backends.nki.schedules.chunked.addresses import Addresses
 from backends.nki.schedules.chunked.around import Around
 from backends.nki.schedules.chunked.entry import write_entry
+from backends.nki.schedules.chunked.prepare import Step, prepare
 from backends.nki.schedules.chunked.scan import scan_of
 from backends.nki.schedules.chunked.schedule import Schedule
 from gdsl.algorithm.plan import Plan
@@ -75,11 +77,14 @@ def _functions(schedule: Schedule) -> tuple[Function, ...]:
         steps,
         *((carry_channel,) if schedule.scan.channels else ()),
         carry,
+        checkpoints,
         epilogue,
         states,
         driver,
     ):
         found += stage.functions(schedule)
+        if stage in (scores, scores_channel):
+            found.append(prepare(_steps(schedule)))
     return tuple(found)
 
 
@@ -107,7 +112,12 @@ def _constants(schedule: Schedule) -> tuple[Constant, ...]:
         found.append(Constant("LEAF", Literal(leaf), "rows of a leaf that neumann doubles"))
     if schedule.scan.channels:
         found += scores_channel.constants(schedule)
-    stages = (scores_channel if schedule.scan.channels else scores).steps(schedule)
-    count = len(prologue.steps(schedule)) + len(stages)
+    count = len(_steps(schedule))
     found.append(Constant("STAGES", Literal(count), "steps of preparing scores"))
     return tuple(found)
+
+
+def _steps(schedule: Schedule) -> tuple[Step, ...]:
+    """The steps from loaded vectors to scores."""
+    of_scores = scores_channel if schedule.scan.channels else scores
+    return tuple(s for part in (load, prologue, of_scores) for s in part.steps(schedule))

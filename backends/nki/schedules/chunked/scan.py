@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from backends.nki.program.numbers import Literal, Number
+from backends.nki.program.numbers import Literal, Name, Number
 from backends.nki.refusal import refuse
 from backends.nki.schedules.chunked.formulas import Formulas, formulas_of, inputs_in
 from backends.nki.select.terms import Known, Leaf
@@ -14,6 +14,7 @@ from gdsl.algorithm.chunk_plan import AnchoredSegments, ChunkPlan, DeltaSolve, R
 from gdsl.algorithm.plan import ChunkedRun, Plan
 from gdsl.ir.expr import Ref
 from gdsl.ir.kernel import Input, Kernel, Output, Run, State
+from gdsl.ir.node import Symbol
 from gdsl.source import Span
 
 
@@ -41,6 +42,9 @@ class Scan:
     state: State
     out: Output
     state_out: Output
+    checkpoints: Output | None
+    """The states after every `every` tokens."""
+    every: Number | None
     solve_span: Span | None
     """Where the rule reads its state, which is why there is a system to solve."""
     mapped: tuple[str, ...]
@@ -74,7 +78,8 @@ def scan_of(plan: Plan) -> Scan:
         raise refuse("the chunked schedule needs a decay and a delta read", run.span)
     state = next(s for s in kernel.states if s.symbol == run.state)
     states = [o for o in kernel.outputs if _is_state(o, run)]
-    others = tuple(o for o in kernel.outputs if not _is_state(o, run))
+    checkpoints = next((o for o in kernel.outputs if _is(o, run.states)), None)
+    others = tuple(o for o in kernel.outputs if o not in (*states, checkpoints))
     if len(states) != 1 or not others:
         raise refuse(
             "the chunked schedule returns the state once, and what is made of the rule's output",
@@ -107,6 +112,8 @@ def scan_of(plan: Plan) -> Scan:
         state=state,
         out=others[0],
         state_out=states[0],
+        checkpoints=checkpoints,
+        every=_every(kernel, run, chunk) if checkpoints is not None else None,
         mapped=mapped,
         formulas=formulas,
         solve_span=solve.span,
@@ -116,9 +123,7 @@ def scan_of(plan: Plan) -> Scan:
 def _check(kernel: Kernel, run: Run, chunk: ChunkPlan) -> None:
     wrong = None
     state = next(s for s in kernel.states if s.symbol == run.state)
-    if run.every is not None:
-        wrong = "checkpoints (`every`)"
-    elif state.slots is not None or state.accepted is not None or state.unless is not None:
+    if state.slots is not None or state.accepted is not None or state.unless is not None:
         wrong = "a pool of states"
     elif chunk.substeps is not None:
         wrong = "ordered sub-steps"
@@ -134,9 +139,30 @@ def _check(kernel: Kernel, run: Run, chunk: ChunkPlan) -> None:
         raise refuse(f"the chunked schedule does not emit {wrong} yet", run.span)
 
 
+def _every(kernel: Kernel, run: Run, chunk: ChunkPlan) -> Number:
+    """Tokens between checkpoints. Raises CompileError where chunks do not end there."""
+    match run.every:
+        case Symbol() as symbol:
+            return Name(next(p.name for p in kernel.params if p.symbol == symbol))
+        case int() as every if every % chunk.chunk == 0:
+            return Literal(every)
+        case every:
+            fits = next((c for c in (64, 32, 16) if every is not None and every % c == 0), None)
+            raise refuse(
+                f"states after every {every} tokens fall inside chunks of {chunk.chunk}",
+                run.span,
+                help=f"set `chunk={fits}`" if fits else "use `form=recurrent`",
+            )
+
+
+def _is(output: Output, symbol: Symbol | None) -> bool:
+    """Whether an output is a result of the run as it is."""
+    return isinstance(output.value, Ref) and output.value.symbol == symbol
+
+
 def _is_state(output: Output, run: Run) -> bool:
     """Whether an output is the state after the last token."""
-    return isinstance(output.value, Ref) and output.value.symbol == run.state_out
+    return _is(output, run.state_out)
 
 
 def _first_of_tokens(inputs: Mapping[Leaf, Input], run: Run, what: str) -> Input:

@@ -35,13 +35,13 @@ BF16 = ml_dtypes.bfloat16
 
 
 @cache
-def planned(name: str) -> Plan:
-    return choose(canonicalize(api.load(name).kernel), {})
+def planned(name: str, **settings: str | int) -> Plan:
+    return choose(canonicalize(api.load(name).kernel), settings)
 
 
 @cache
-def emitted(name: str = "gdn_cte") -> str:
-    return EMITTER.emit(planned(name), EmitOptions()).text
+def emitted(name: str = "gdn_cte", **settings: str | int) -> str:
+    return EMITTER.emit(planned(name, **settings), EmitOptions()).text
 
 
 def arguments(
@@ -63,9 +63,11 @@ def arguments(
     return values
 
 
-def run(values: dict[str, Any], lnc: int = 1) -> SimResult:
+def run(
+    values: dict[str, Any], lnc: int = 1, name: str = "gdn_cte", **settings: str | int
+) -> SimResult:
     copies = {n: x.copy() if isinstance(x, np.ndarray) else x for n, x in values.items()}
-    return simulate(emitted(), "gdn_cte", copies, lnc=lnc)
+    return simulate(emitted(name, **settings), name, copies, lnc=lnc)
 
 
 def errors(found: Array, reference: Array) -> tuple[float, float]:
@@ -77,11 +79,13 @@ def errors(found: Array, reference: Array) -> tuple[float, float]:
     return float(rms.max()), float((np.abs(difference).max(axis=(-2, -1)) / scale).max())
 
 
-def judged(result: SimResult, values: dict[str, Any]) -> None:
-    plan = planned("gdn_cte")
+def judged(
+    result: SimResult, values: dict[str, Any], kernel: str = "gdn_cte", **settings: str | int
+) -> None:
+    plan = planned(kernel, **settings)
     reference = RUNNER.run(plan.kernel.kernel, values, RunOptions("float64"))
     rounded = evaluate(plan, values, "plan")
-    for found, name in zip(result.outputs, ("out", "recurrent_state"), strict=True):
+    for found, name in zip(result.outputs, plan.kernel.kernel.call.returns, strict=True):
         rms, largest = errors(found, reference[name])
         if values["query"].dtype == np.float32:
             assert rms <= 3e-6
@@ -113,6 +117,42 @@ def test_correlated_and_identical_keys(like: float, algorithm: str, dtype: type)
     values["g_log"] *= 1e-2
     values["beta"][:] = 1.0
     judged(run({**values, "algorithm": algorithm}), values)
+
+
+@pytest.mark.parametrize(
+    ("settings", "algorithm"),
+    [
+        ({"chunk": 64}, "schur"),
+        ({"chunk": 16}, "schur"),
+        ({"chunk": 64, "inverse": "neumann", "leaf": 8}, "neumann"),
+        ({"inverse": "neumann", "corrections": 3}, "neumann"),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float32, BF16], ids=["f32", "bf16"])
+def test_the_plan_is_read(settings: dict[str, str | int], algorithm: str, dtype: type) -> None:
+    values = arguments(1, 5, 1, 150, 32, 32, dtype, state=True, like=3.0)
+    judged(run({**values, "algorithm": algorithm}, **settings), values, **settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "every", "lengths"),
+    [({}, 128, None), ({}, 256, [290, 100]), ({"chunk": 64}, 64, [0, 128])],
+)
+def test_checkpoints(settings: dict[str, str | int], every: int, lengths: list[int] | None) -> None:
+    values = arguments(2, 1, 2, 300, 32, 16, np.float32, state=True)
+    values["checkpoint_every"] = every
+    if lengths is not None:
+        values["valid_len"] = np.array(lengths, np.int32)
+    result = run(values, name="gdn_cte_varlen", **settings)
+    judged(result, values, "gdn_cte_varlen", **settings)
+    for row, length in enumerate(lengths or [300, 300]):
+        assert (result.outputs[2][row, length // every :] == 0).all()
+
+
+def test_checkpoints_inside_a_chunk_are_refused_when_traced() -> None:
+    values = arguments(1, 1, 1, 128, 32, 16, np.float32, state=True)
+    with pytest.raises(GdslError, match="checkpoint_every must be a multiple of the chunk, 128"):
+        run({**values, "checkpoint_every": 64}, name="gdn_cte_varlen")
 
 
 def test_another_algorithm_is_refused_when_traced() -> None:
@@ -183,10 +223,10 @@ def test_a_decay_per_channel(name: str, lengths: list[int] | None, dtype: type) 
 
 def test_what_is_not_emitted_is_refused_with_its_place() -> None:
     with pytest.raises(CompileError) as caught:
-        EMITTER.emit(planned("gdn_cte_varlen"), EmitOptions())
+        EMITTER.emit(planned("comba_fwd"), EmitOptions())
     (found,) = caught.value.diagnostics
     assert found.span is not None
-    assert "checkpoints" in found.message
+    assert "a read before the decay" in found.message
 
 
 @pytest.mark.parametrize(
