@@ -50,7 +50,7 @@ def load_rows(dst, src, row, period, outer, inner, step, base):
 
 def load_vectors(a, dt_bias, q, k, b, A_log, z, v, rows, entry, T, Hk, G, token, row, K, V):
     """Bring in the vectors of a tile of rows, one row per partition."""
-    # gdn_verify.gdn:40: o, S, states = scan[T every 1] gated_delta(
+    # gdn_verify.gdn:41: o, S, states = scan[T every 1] gated_delta(
     a_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.dma_copy(
         dst=a_sb,
@@ -99,7 +99,7 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V):
     """Everything that needs the vectors alone: keys on K partitions, norms, gates,
     and the factors of deltas and outputs. Ordered so that no engine waits for long."""
     a_sb, dt_bias_sb, q_sb, k_sb, b_sb, A_log_sb, z_sb, v_sb = vectors
-    # gdn_verify.gdn:39: decay = exp(log_decay(a, A_log, dt_bias))
+    # gdn_verify.gdn:40: decay = exp(log_decay(a, A_log, dt_bias))
     a_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=a_shifted_sb, data=a_sb, op0=nl.add, operand0=dt_bias_sb)
     a_minus_abs_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
@@ -115,45 +115,45 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V):
     nisa.tensor_scalar(dst=a_max_sb, data=a_shifted_sb, op0=nl.maximum, operand0=0.0)
     a_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=a_exp_sb, op=nl.exp, data=a_minus_abs_sb)
-    # gdn_verify.gdn:40: o, S, states = scan[T every 1] gated_delta(
+    # gdn_verify.gdn:41: o, S, states = scan[T every 1] gated_delta(
     q_turned_psum = nl.ndarray((K, rows), dtype=q_sb.dtype, buffer=nl.psum)
     nisa.nc_transpose(dst=q_turned_psum, data=q_sb, engine=nisa.engine.tensor)
-    # gdn_verify.gdn:41: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S
+    # gdn_verify.gdn:42: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S
     q_squared_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=q_squared_sb, op=nl.square, data=q_sb)
-    # gdn_verify.gdn:39: decay = exp(log_decay(a, A_log, dt_bias))
+    # gdn_verify.gdn:40: decay = exp(log_decay(a, A_log, dt_bias))
     a_shifted_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=a_shifted_sb_2, data=a_exp_sb, op0=nl.add, operand0=2.0)
     a_inverse_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.reciprocal(dst=a_inverse_sb, data=a_shifted_sb_2)
-    # gdn_verify.gdn:41: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S
+    # gdn_verify.gdn:42: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S
     q_sum_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_reduce(dst=q_sum_sb, op=nl.add, data=q_squared_sb, axis=1)
-    # gdn_verify.gdn:40: o, S, states = scan[T every 1] gated_delta(
+    # gdn_verify.gdn:41: o, S, states = scan[T every 1] gated_delta(
     k_turned_psum = nl.ndarray((K, rows), dtype=k_sb.dtype, buffer=nl.psum)
     nisa.nc_transpose(dst=k_turned_psum, data=k_sb, engine=nisa.engine.tensor)
-    # gdn_verify.gdn:41: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S
+    # gdn_verify.gdn:42: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S
     k_squared_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=k_squared_sb, op=nl.square, data=k_sb)
-    # gdn_verify.gdn:39: decay = exp(log_decay(a, A_log, dt_bias))
+    # gdn_verify.gdn:40: decay = exp(log_decay(a, A_log, dt_bias))
     a_ratio_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=a_ratio_sb, data=a_exp_sb, op0=nl.multiply, operand0=a_inverse_sb)
-    # gdn_verify.gdn:40: o, S, states = scan[T every 1] gated_delta(
+    # gdn_verify.gdn:41: o, S, states = scan[T every 1] gated_delta(
     q_k_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_tensor(dst=q_k_sb, data1=q_sb, data2=k_sb, op=nl.multiply)
     k_q_T_sb = nl.ndarray((K, 2 * rows), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_copy(dst=k_q_T_sb[:, ::2], src=k_turned_psum, engine=nisa.engine.scalar)
-    # gdn_verify.gdn:39: decay = exp(log_decay(a, A_log, dt_bias))
+    # gdn_verify.gdn:40: decay = exp(log_decay(a, A_log, dt_bias))
     a_ratio_squared_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=a_ratio_squared_sb, data=a_ratio_sb, op0=nl.multiply, operand0=a_ratio_sb)
-    # gdn_verify.gdn:41: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S
+    # gdn_verify.gdn:42: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S
     k_sum_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_reduce(dst=k_sum_sb, op=nl.add, data=k_squared_sb, axis=1)
     b_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=b_exp_sb, op=nl.exp, data=b_sb, scale=-1.0)
-    # gdn_verify.gdn:40: o, S, states = scan[T every 1] gated_delta(
+    # gdn_verify.gdn:41: o, S, states = scan[T every 1] gated_delta(
     nisa.tensor_copy(dst=k_q_T_sb[:, 1::2], src=q_turned_psum, engine=nisa.engine.scalar)
-    # gdn_verify.gdn:39: decay = exp(log_decay(a, A_log, dt_bias))
+    # gdn_verify.gdn:40: decay = exp(log_decay(a, A_log, dt_bias))
     a_softplus_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
         dst=a_softplus_sb,
@@ -163,12 +163,12 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V):
         op1=nl.multiply,
         operand1=a_ratio_squared_sb,
     )
-    # gdn_verify.gdn:41: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S
+    # gdn_verify.gdn:42: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S
     q_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=q_shifted_sb, data=q_sum_sb, op0=nl.add, operand0=1e-06)
     k_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=k_shifted_sb, data=k_sum_sb, op0=nl.add, operand0=1e-06)
-    # gdn_verify.gdn:39: decay = exp(log_decay(a, A_log, dt_bias))
+    # gdn_verify.gdn:40: decay = exp(log_decay(a, A_log, dt_bias))
     nisa.tensor_scalar(
         dst=a_softplus_sb,
         data=a_softplus_sb,
@@ -177,21 +177,21 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V):
         op1=nl.multiply,
         operand1=a_ratio_squared_sb,
     )
-    # gdn_verify.gdn:41: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S
+    # gdn_verify.gdn:42: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S
     q_rsqrt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=q_rsqrt_sb, data=q_shifted_sb, op0=nl.rsqrt, operand0=0.0, engine=nisa.engine.gpsimd)
     b_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=b_shifted_sb, data=b_exp_sb, op0=nl.add, operand0=1.0)
-    # gdn_verify.gdn:39: decay = exp(log_decay(a, A_log, dt_bias))
+    # gdn_verify.gdn:40: decay = exp(log_decay(a, A_log, dt_bias))
     A_log_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=A_log_exp_sb, op=nl.exp, data=A_log_sb)
-    # gdn_verify.gdn:41: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S
+    # gdn_verify.gdn:42: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S
     k_rsqrt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=k_rsqrt_sb, data=k_shifted_sb, op0=nl.rsqrt, operand0=0.0, engine=nisa.engine.gpsimd)
-    # gdn_verify.gdn:40: o, S, states = scan[T every 1] gated_delta(
+    # gdn_verify.gdn:41: o, S, states = scan[T every 1] gated_delta(
     q_sum_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_reduce(dst=q_sum_sb_2, op=nl.add, data=q_k_sb, axis=1)
-    # gdn_verify.gdn:39: decay = exp(log_decay(a, A_log, dt_bias))
+    # gdn_verify.gdn:40: decay = exp(log_decay(a, A_log, dt_bias))
     nisa.tensor_scalar(
         dst=a_softplus_sb,
         data=a_softplus_sb,
@@ -202,10 +202,10 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V):
     )
     A_log_scaled_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=A_log_scaled_sb, data=A_log_exp_sb, op0=nl.multiply, operand0=-1.0)
-    # gdn_verify.gdn:41: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S
+    # gdn_verify.gdn:42: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S
     beta_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.reciprocal(dst=beta_sb, data=b_shifted_sb)
-    # gdn_verify.gdn:39: decay = exp(log_decay(a, A_log, dt_bias))
+    # gdn_verify.gdn:40: decay = exp(log_decay(a, A_log, dt_bias))
     nisa.tensor_scalar(
         dst=a_softplus_sb,
         data=a_softplus_sb,
@@ -214,10 +214,10 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V):
         op1=nl.multiply,
         operand1=a_ratio_sb,
     )
-    # gdn_verify.gdn:43: output out: X[B, T, Hv, V] = rms_norm[V](o) * norm_weight * silu(z)
+    # gdn_verify.gdn:44: output out: X[B, T, Hv, V] = rms_norm[V](o) * norm_weight * silu(z)
     z_exp_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=z_exp_sb, op=nl.exp, data=z_sb, scale=-1.0)
-    # gdn_verify.gdn:40: o, S, states = scan[T every 1] gated_delta(
+    # gdn_verify.gdn:41: o, S, states = scan[T every 1] gated_delta(
     norm_weight_z_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_tensor(
         dst=norm_weight_z_sb,
@@ -244,7 +244,7 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V):
         op1=nl.multiply,
         operand1=k_rsqrt_sb,
     )
-    # gdn_verify.gdn:39: decay = exp(log_decay(a, A_log, dt_bias))
+    # gdn_verify.gdn:40: decay = exp(log_decay(a, A_log, dt_bias))
     nisa.tensor_scalar(
         dst=a_softplus_sb,
         data=a_softplus_sb,
@@ -255,10 +255,10 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V):
     )
     decay_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=decay_sb, op=nl.exp, data=a_softplus_sb, scale=A_log_scaled_sb)
-    # gdn_verify.gdn:43: output out: X[B, T, Hv, V] = rms_norm[V](o) * norm_weight * silu(z)
+    # gdn_verify.gdn:44: output out: X[B, T, Hv, V] = rms_norm[V](o) * norm_weight * silu(z)
     z_shifted_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=z_shifted_sb, data=z_exp_sb, op0=nl.add, operand0=1.0)
-    # gdn_verify.gdn:40: o, S, states = scan[T every 1] gated_delta(
+    # gdn_verify.gdn:41: o, S, states = scan[T every 1] gated_delta(
     v_k_beta_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
         dst=v_k_beta_sb,
@@ -268,7 +268,7 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V):
         op1=nl.multiply,
         operand1=beta_sb,
     )
-    # gdn_verify.gdn:43: output out: X[B, T, Hv, V] = rms_norm[V](o) * norm_weight * silu(z)
+    # gdn_verify.gdn:44: output out: X[B, T, Hv, V] = rms_norm[V](o) * norm_weight * silu(z)
     z_sigmoid_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_tensor(
         dst=z_sigmoid_sb,
@@ -277,7 +277,7 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V):
         op=nl.power,
         engine=nisa.engine.gpsimd,
     )
-    # gdn_verify.gdn:40: o, S, states = scan[T every 1] gated_delta(
+    # gdn_verify.gdn:41: o, S, states = scan[T every 1] gated_delta(
     nisa.tensor_scalar(dst=k_beta_decay_sb, data=k_beta_decay_sb, op0=nl.multiply, operand0=decay_sb)
     q_decay_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
@@ -326,7 +326,7 @@ def spread_decay(identity_sb, prepared, ones_sb, rows, K):
         delta_sb,
         o_sb,
     ) = prepared
-    # gdn_verify.gdn:40: o, S, states = scan[T every 1] gated_delta(
+    # gdn_verify.gdn:41: o, S, states = scan[T every 1] gated_delta(
     decay_diagonal_sb = nl.ndarray((rows, rows), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=decay_diagonal_sb, data=identity_sb[:rows, :rows], op0=nl.multiply, operand0=decay_sb)
     decay_T_psum = nl.ndarray((K, rows), dtype=nl.float32, buffer=nl.psum)
@@ -344,7 +344,7 @@ def spread_decay(identity_sb, prepared, ones_sb, rows, K):
 
 def load_states(recurrent_state, K, rows, V, entry, Hk, G, row):
     """Bring in the states of a group, one head after the other along the free axis."""
-    # gdn_verify.gdn:40: o, S, states = scan[T every 1] gated_delta(
+    # gdn_verify.gdn:41: o, S, states = scan[T every 1] gated_delta(
     state_sb = nl.ndarray((K, rows * V), dtype=nl.float32, buffer=nl.sbuf)
     for start in range(0, rows, 8):
         count = min(8, rows - start)
@@ -375,7 +375,7 @@ def read_head(raw_psum, state_sb, prepared, V, heads, head, lane):
     for value in range(0, V, ROWS):
         width = min(ROWS, V - value)
         column = 2 * (value // ROWS * heads + head)
-        # gdn_verify.gdn:40: o, S, states = scan[T every 1] gated_delta(
+        # gdn_verify.gdn:41: o, S, states = scan[T every 1] gated_delta(
         nisa.nc_matmul(
             dst=raw_psum[:width, column : column + 2],
             stationary=state_sb[:, (lane + head) * V + value : (lane + head) * V + value + width],
@@ -398,7 +398,7 @@ def group_deltas(prepared, raw_psum, rows, V, heads, lane):
         delta_sb,
         o_sb,
     ) = prepared
-    # gdn_verify.gdn:40: o, S, states = scan[T every 1] gated_delta(
+    # gdn_verify.gdn:41: o, S, states = scan[T every 1] gated_delta(
     read_0_psum = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.psum)
     read_1_psum = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.psum)
     for value in range(0, V, ROWS):
@@ -447,7 +447,7 @@ def update_head(state_sb, decay_T_sb, identity_sb, prepared, K, V, lane, head, h
         delta_sb,
         o_sb,
     ) = prepared
-    # gdn_verify.gdn:40: o, S, states = scan[T every 1] gated_delta(
+    # gdn_verify.gdn:41: o, S, states = scan[T every 1] gated_delta(
     decayed_sb = nl.ndarray((K, V), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(
         dst=decayed_sb,
@@ -487,7 +487,7 @@ def group_outputs(prepared, read_1_psum, rows, V, lane, heads):
         delta_sb,
         o_sb,
     ) = prepared
-    # gdn_verify.gdn:40: o, S, states = scan[T every 1] gated_delta(
+    # gdn_verify.gdn:41: o, S, states = scan[T every 1] gated_delta(
     k_q_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(
         dst=k_q_sb[lane : lane + heads, :],
@@ -519,7 +519,7 @@ def finish_rows(out, prepared, rows, V, entry, T, Hk, G, token, row):
         delta_sb,
         o_sb,
     ) = prepared
-    # gdn_verify.gdn:43: output out: X[B, T, Hv, V] = rms_norm[V](o) * norm_weight * silu(z)
+    # gdn_verify.gdn:44: output out: X[B, T, Hv, V] = rms_norm[V](o) * norm_weight * silu(z)
     out_sb = nl.ndarray((rows, V), dtype=out.dtype, buffer=nl.sbuf)
     o_squared_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=o_squared_sb, op=nl.square, data=o_sb)
@@ -547,7 +547,7 @@ def store_states(recurrent_state, state_sb, rows, entry, Hk, G, K, V, row):
     """Send new states to HBM."""
     for start in range(0, rows, 8):
         count = min(8, rows - start)
-        # gdn_verify.gdn:40: o, S, states = scan[T every 1] gated_delta(
+        # gdn_verify.gdn:41: o, S, states = scan[T every 1] gated_delta(
         nisa.dma_copy(
             dst=recurrent_state.ap(
                 pattern=[[V, K], [K * V, count], [1, V]],
@@ -561,7 +561,7 @@ def store_token_states(states_out, state_sb, rows, entry, T, Hk, G, K, V, token,
     """Send the states after this token to HBM; zeros where it is no token."""
     for start in range(0, rows, 8):
         count = min(8, rows - start)
-        # gdn_verify.gdn:40: o, S, states = scan[T every 1] gated_delta(
+        # gdn_verify.gdn:41: o, S, states = scan[T every 1] gated_delta(
         nisa.dma_copy(
             dst=states_out.ap(
                 pattern=[[V, K], [K * V, count], [1, V]],
