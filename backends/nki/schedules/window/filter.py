@@ -40,7 +40,15 @@ class Filter:
     length: Input | None
     unless: Input | None
     out: Output
-    new_state: Output
+    new_state: Output | None
+    """The window after the last token; None where the call does not return it."""
+    token_windows: Output | None = None
+    """The window after each token."""
+
+    @property
+    def selects(self) -> bool:
+        """Whether a flag selects zeros for windows that lie side by side, in no pool."""
+        return self.unless is not None and self.state.slots is None
 
 
 def has_window(plan: Plan) -> bool:
@@ -78,7 +86,7 @@ class _Reader:
                 "a window with one batch axis and one channel axis, and weights [channel, window]",
                 state.span,
             )
-        out, new_state = self._outputs()
+        out, new_state, token_windows = self._outputs()
         silu, bias = self._epilogue(out, channels[0])
         inputs = {item.symbol: item for item in kernel.inputs}
         return Filter(
@@ -97,31 +105,30 @@ class _Reader:
             unless=None if state.unless is None else inputs[state.unless],
             out=out,
             new_state=new_state,
+            token_windows=token_windows,
         )
 
     def _check(self, state: State) -> None:
         wrong = None
-        if self.run.every is not None:
-            wrong = "windows after each token (`every`)"
-        elif state.slots is not None:
-            wrong = "a pool of windows"
-        elif state.accepted is not None:
-            wrong = "windows after accepted tokens"
+        if self.run.every not in (None, 1):
+            wrong = "windows after every few tokens"
         elif len(self.window.emits) != 1:
             wrong = "several sums over a window"
         if wrong:
             raise refuse(f"the window schedule does not emit {wrong} yet", self.run.span)
 
-    def _outputs(self) -> tuple[Output, Output]:
-        states = [
-            o
-            for o in self.kernel.outputs
-            if isinstance(o.value, Ref) and o.value.symbol == self.run.state_out
-        ]
-        others = [o for o in self.kernel.outputs if o not in states]
-        if len(states) != 1 or len(others) != 1:
-            raise self._refuse("one output and the new window", self.kernel.span)
-        return others[0], states[0]
+    def _outputs(self) -> tuple[Output, Output | None, Output | None]:
+        """The output, the new window, the windows after each token."""
+
+        def holding(symbol: Symbol | None) -> list[Output]:
+            outputs = self.kernel.outputs
+            return [o for o in outputs if isinstance(o.value, Ref) and o.value.symbol == symbol]
+
+        last, each = holding(self.run.state_out), holding(self.run.states)
+        others = [o for o in self.kernel.outputs if o not in (*last, *each)]
+        if len(last) > 1 or len(each) > 1 or len(others) != 1:
+            raise self._refuse("one output, and each window once", self.kernel.span)
+        return others[0], next(iter(last), None), next(iter(each), None)
 
     def _epilogue(self, out: Output, channel: str) -> tuple[bool, Input | None]:
         """Whether silu ends the kernel, and the bias before it."""

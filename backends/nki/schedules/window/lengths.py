@@ -112,16 +112,34 @@ class Lengths:
                 predicate=View(dead, dead.shape),
             )
 
+    def write_dead_windows(self, block: Block, shown_sb: View, place: Number) -> None:
+        """Put zeros where the token at `place` is none: [lanes, rows, channels, columns]."""
+        if self.tensors.filter.length is None:
+            return
+        many = shown_sb.shape[2] * shown_sb.shape[3]
+        with self._given(block) as given:
+            zero = given.tile("no_window_sb", (LANES, ONE), shown_sb.tile.element)
+            given.do("memset", dst=zero, value=Literal(0.0))
+            dead = Tile("dead_sb", (LANES, ROWS, COUNT), U8, Space.SBUF)
+            given.do(
+                "tensor_copy_predicated",
+                dst=Pattern(shown_sb.tile, ((ROWS * many, LANES), (many, ROWS), (ONE, many)), ZERO),
+                src=Pattern(zero.tile, ((ONE, LANES), (ZERO, ROWS), (ZERO, many)), ZERO),
+                predicate=Pattern(
+                    dead, ((ROWS * COUNT, LANES), (COUNT, ROWS), (ZERO, many)), place
+                ),
+            )
+
     def write_windows(self, block: Block, window_sb: View, new_sb: View) -> None:
         """Find the windows at the end of each row, with the first tokens' lines under way."""
-        if self.tensors.filter.length is None:
+        if self.tensors.filter.length is None or self.tensors.filter.new_state is None:
             return
         first = compare("==", TOKEN, ZERO)
         condition = self.tensors.lengths()
         if condition is not None and condition != Literal(True):
             first = binary("and", condition, first)
         with block.when(first) as inner:
-            inner.origin = self.tensors.filter.new_state.span
+            inner.origin = self.tensors.filter.state.span
             inner.do("memset", dst=new_sb, value=Literal(0.0))
             self._inside(inner, new_sb)
             self._near_the_start(inner, window_sb, new_sb)

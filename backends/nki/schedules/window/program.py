@@ -16,6 +16,7 @@ from backends.nki.program.numbers import (
 )
 from backends.nki.program.outline import outline
 from backends.nki.refusal import refuse
+from backends.nki.schedules.addresses import Addresses
 from backends.nki.schedules.window.filter import Filter, filter_of
 from backends.nki.schedules.window.scan import Scan
 from backends.nki.schedules.window.step import STEP_DOC, write_step
@@ -59,7 +60,8 @@ def window_program(plan: Plan) -> Program:
         limits = f"{filter.kernel.name} needs 1 to 2048 taps, got {{{taps}}}"
         main.require(compare("<=", taps, 2048), limits)
     contract.write_outputs(main)
-    tensors = Tensors(filter, contract, taps)
+    loads = Block(names)
+    tensors = Tensors(filter, contract, taps, Addresses(filter.kernel, contract.tensors, loads))
     _constants(main, filter)
     begin, count = _channels_of_this_core(main, filter)
     if filter.run.axis is None:
@@ -71,6 +73,7 @@ def window_program(plan: Plan) -> Program:
         scan = Scan(tensors, names, module)
         function = scan.write()
         functions = tuple(scan.functions.values())
+    main.extend(loads)
     _blocks(main, function, begin, count)
     return Program(
         entry=filter.kernel.name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from backends.nki.program.build import Block, Names, compare, part
 from backends.nki.program.nodes import (
@@ -22,6 +22,7 @@ from backends.nki.program.nodes import (
 from backends.nki.program.numbers import ONE, ZERO, Largest, Literal, Name, Number, binary, smallest
 from backends.nki.program.outline import outline
 from backends.nki.schedules.window.lengths import Lengths
+from backends.nki.schedules.window.skipped import write_skipped, zero_skipped
 from backends.nki.schedules.window.tensors import (
     LANES,
     MANY,
@@ -33,6 +34,7 @@ from backends.nki.schedules.window.tensors import (
     Tensors,
     to_the_end,
 )
+from backends.nki.select.addressing import strides
 from gdsl.ir.types import DtypeVar
 
 BLOCK, TOKENS, BANK = Name("BLOCK"), Name("TOKENS"), Name("BANK")
@@ -60,11 +62,10 @@ class Scan:
     def write(self) -> Function:
         """Write all functions; return the one that the entry calls."""
         filter = self.tensors.filter
-        new = self.tensors.contract.outputs[filter.new_state.name]
         shape = (LANES, ROWS, MANY, self.tensors.columns)
-        element = new.element
+        element = self.tensors.window_element
         window_sb = _whole("window_sb", shape, element)
-        if filter.unless is not None:
+        if filter.selects:
             window_sb = _whole("start_sb", shape, element)
         new_sb = _whole("new_sb", shape, element)
         columns = self.tensors.columns + COUNT
@@ -132,6 +133,7 @@ class Scan:
             bias = part(bias_sb, None, (channel, ONE))
             block.do("activation", dst=out_sb, op=function, data=sum_psum, bias=bias)
         lengths.write_zeros(block, out_sb)
+        zero_skipped(block, self.tensors, out_sb)
         target = self.tensors.block(
             out,
             filter.out.dims,
@@ -206,6 +208,7 @@ class Scan:
         most_rows = block.let_named("most_rows", smallest(batch, Largest(ONE, BANK // total)))
         most = block.let_named("most", smallest(PER, Largest(ONE, BLOCK // (taps * most_rows))))
         lengths.write_load(block)
+        write_skipped(block, self.tensors)
         with block.loop("slot", ZERO, PER, most, exact=True) as (body, _):
             body.let_named("many", smallest(most, PER - SLOT))
             self.tensors.load_weights(body)
@@ -218,7 +221,7 @@ class Scan:
                     tokens.let_named("tokens", smallest(TOKENS, total - TOKEN))
                     lengths.write_dead(tokens)
                     self._groups(tokens, window_sb, new_sb, line_sb, lengths)
-                rows.origin = filter.new_state.span
+                rows.origin = filter.state.span
                 self.tensors.store_windows(rows, new_sb)
         return block
 
@@ -243,7 +246,8 @@ class Scan:
                 load(fetch, "later_line_sb", later)
             with body.loop("member", ZERO, HELD, exact=True) as (each, _):
                 self._call(each, "filter_channel")
-            body.origin = self.tensors.filter.new_state.span
+            body.origin = self.tensors.filter.state.span
+            self._show(body, line_sb, lengths)
             end = compare("==", TOKEN + COUNT, total)
             if lengths.missing != Literal(True):
                 end = binary("and", lengths.missing, end)
@@ -259,6 +263,30 @@ class Scan:
                 shift.rebind(("line_sb",), ("next_line_sb",))
             with body.when(compare("<", later, MANY)) as shift:
                 shift.rebind(("next_line_sb",), ("later_line_sb",))
+
+    def _show(self, block: Block, line_sb: View, lengths: Lengths) -> None:
+        """The windows after each token of a group of channels; zeros behind the end of a row."""
+        output, columns = self.tensors.filter.token_windows, self.tensors.columns
+        if output is None:
+            return
+        tile = self.tensors.contract.outputs[output.name]
+        axis = str(self.tensors.filter.run.states_axis)
+        block.comment("The window after each token is the line from its second column on.")
+        with block.loop("place", ZERO, COUNT) as (body, place):
+            shown_sb = body.tile("shown_sb", (LANES, ROWS, HELD, columns), tile.element)
+            source = part(line_sb, None, None, None, (place + 1, columns))
+            body.do("tensor_copy", dst=shown_sb, src=source, engine=GPSIMD)
+            lengths.write_dead_windows(body, shown_sb, place)
+            step = strides(output.dims).of(axis)
+            target = self.tensors.block(
+                tile,
+                output.dims,
+                (self.tensors.filter.axis, ZERO, columns),
+                many=HELD,
+                slot=SLOT + GROUP,
+            )
+            target = evolve(target, offset=target.offset + (TOKEN + place) * step)
+            body.do("dma_copy", dst=target, src=shown_sb, **SYNC)
 
     def _tap_element(self, block: Block) -> Element:
         """What holds weights on TensorE, which does not mix fp32 with narrower dtypes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from backends.nki.program.build import Block, compare, part
 from backends.nki.program.nodes import F32, Pattern, Token, View
 from backends.nki.program.numbers import ONE, ZERO, Largest, Name, Number, smallest
+from backends.nki.schedules.window.skipped import write_skipped, zero_skipped
 from backends.nki.schedules.window.tensors import (
     LANES,
     MANY,
@@ -25,6 +26,7 @@ STEP_DOC = "Filter one token of `lanes` * `per` channels from `first` on, all ro
 def write_step(block: Block, tensors: Tensors) -> None:
     """Add the step for the channels of one call."""
     taps = tensors.taps
+    write_skipped(block, tensors)
     most = block.let_named("most", smallest(PER, Largest(ONE, BLOCK // taps)))
     with block.loop("slot", ZERO, PER, most, exact=True) as (body, _):
         body.let_named("many", smallest(most, PER - SLOT))
@@ -45,7 +47,8 @@ def _block(block: Block, tensors: Tensors, weight_sb: View, bias_sb: View | None
     block.origin = filter.state.span
     window_sb = tensors.load_windows(block)
     block.origin = filter.run.span
-    _slide(block, tensors, window_sb, token_sb)
+    if filter.new_state is not None:
+        _slide(block, tensors, window_sb, token_sb)
     sum_sb = _sum(block, tensors, window_sb, token_sb, weight_sb)
     block.origin = filter.out.span
     if bias_sb is not None:
@@ -55,15 +58,15 @@ def _block(block: Block, tensors: Tensors, weight_sb: View, bias_sb: View | None
     out_sb = block.tile("out_sb", (LANES, ROWS, MANY), out.element)
     function = Token("nl.silu" if filter.silu else "nl.copy")
     block.do("activation", dst=out_sb, op=function, data=sum_sb)
+    zero_skipped(block, tensors, out_sb)
     block.do("dma_copy", dst=tensors.block(out, filter.out.dims), src=out_sb, **SCALAR)
 
 
 def _slide(block: Block, tensors: Tensors, window_sb: View, token_sb: View) -> None:
     """The windows without their oldest column, and the token."""
     columns = tensors.columns
-    new = tensors.contract.outputs[tensors.filter.new_state.name]
     block.comment("The window slides by one column.")
-    new_sb = block.tile("new_sb", (LANES, ROWS, MANY, columns), new.element)
+    new_sb = block.tile("new_sb", (LANES, ROWS, MANY, columns), tensors.window_element)
     block.do(
         "tensor_copy",
         dst=to_the_end(new_sb, columns - 1, ONE),

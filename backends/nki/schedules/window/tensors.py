@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from backends.nki.contract import Contract
-from backends.nki.program.build import Block, compare
+from backends.nki.program.build import Block, compare, part
 from backends.nki.program.nodes import (
     F32,
     U8,
@@ -25,6 +25,7 @@ from backends.nki.program.nodes import (
     View,
 )
 from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, Number
+from backends.nki.schedules.addresses import Addresses, dimension, of_entry
 from backends.nki.schedules.window.filter import Filter
 from backends.nki.select.addressing import strides
 from gdsl.ir.dims import Dim
@@ -52,6 +53,8 @@ class Tensors:
     contract: Contract
     taps: Number
     """Columns of the weights."""
+    addresses: Addresses
+    """Slots of a pool, tokens that were kept."""
 
     @property
     def columns(self) -> Number:
@@ -122,24 +125,26 @@ class Tensors:
         state = self.filter.state
         tile = self.argument(state.argument)
         shape = (LANES, ROWS, MANY, self.columns)
-        # A window that is left out has no dtype; it is that of the new one.
-        new = self.contract.outputs[self.filter.new_state.name]
-        window_sb = block.tile("window_sb", shape, new.element)
+        window_sb = block.tile("window_sb", shape, self.window_element)
+        if state.slots is not None or state.accepted is not None:
+            self._addressed(block, tile, state.dims, window_sb, store=False)
+            return window_sb
         given, missing = block.inner(), block.inner()
         source = self.block(tile, state.dims, (self.filter.axis, ZERO, self.columns))
         given.do("dma_copy", dst=window_sb, src=source, **SYNC)
         missing.do("memset", dst=window_sb, value=Literal(0.0))
         self._if_missing(block, tile.name, missing, given)
-        if self.filter.unless is None:
+        if not self.filter.selects:
             return window_sb
         block.comment("Rows that start anew see zeros, whatever their window holds.")
+        assert self.filter.unless is not None
         flags = self.argument(self.filter.unless.name)
         flag_sb = block.tile("flag_sb", (LANES, ROWS), flags.element)
         source = Pattern(flags, ((ZERO, LANES), (ONE, ROWS)), ROW)
         block.do("dma_copy", dst=flag_sb, src=source, **SYNC)
         keep_sb = block.tile("keep_sb", (LANES, ROWS), U8)
         block.do("tensor_copy", dst=keep_sb, src=flag_sb)
-        start_sb = block.tile("start_sb", shape, new.element)
+        start_sb = block.tile("start_sb", shape, self.window_element)
         block.do("memset", dst=start_sb, value=Literal(0.0))
         block.do(
             "tensor_copy_predicated",
@@ -154,11 +159,51 @@ class Tensors:
         return Pattern(flags.tile, ((ROWS, LANES), (ONE, ROWS), (ZERO, count)), ZERO)
 
     def store_windows(self, block: Block, new_sb: View) -> None:
-        """Write the new windows."""
+        """Write the new windows, if the call returns them."""
         output = self.filter.new_state
+        if output is None:
+            return
         tile = self.contract.outputs[output.name]
+        if self.filter.state.slots is not None:
+            self._addressed(block, tile, output.dims, new_sb, store=True)
+            return
         target = self.block(tile, output.dims, (self.filter.axis, ZERO, self.columns))
         block.do("dma_copy", dst=target, src=new_sb, **SYNC)
+
+    def _addressed(
+        self, block: Block, tile: Tile, dims: Sequence[Dim], chip: View, *, store: bool
+    ) -> None:
+        """Move windows whose place is known on the device, row by row; none outside a pool."""
+        state, addresses = self.filter.state, self.addresses
+        numbers = addresses.write(state) if store else addresses.read(state)
+        place, skip = 0, {"oob_mode": Token("nisa.oob_mode.skip")}
+        if state.slots is None:
+            numbers, skip = addresses.kept(state), {}
+            assert state.accepted is not None
+            place = dimension(state.dims, state.accepted.axis)
+        elif not store:
+            block.do("memset", dst=chip, value=Literal(0.0), engine=Token("nisa.engine.gpsimd"))
+        if numbers is None:
+            return
+        with block.loop("entry", ZERO, ROWS) as (body, entry):
+            hbm = self.block(
+                tile,
+                dims,
+                (self.filter.axis, ZERO, self.columns),
+                index=(of_entry(numbers, ROW + entry), place),
+                one_row=ROW + entry,
+            )
+            mine = part(chip, None, (entry, ONE), None, None)
+            dst, src = (hbm, mine) if store else (mine, hbm)
+            body.do("dma_copy", dst=dst, src=src, **skip)
+
+    @property
+    def window_element(self) -> Element:
+        """What holds windows: a window that is left out has no dtype, it is that of the new one."""
+        for output in (self.filter.new_state, self.filter.token_windows):
+            if output is not None:
+                return self.contract.outputs[output.name].element
+        return self.argument(self.filter.state.argument).element
 
     @property
     def line_element(self) -> Element:

@@ -1,0 +1,75 @@
+"""Rows of a pool that neither read nor write a slot: their outputs are zeros."""
+
+from __future__ import annotations
+
+from backends.nki.program.build import Block
+from backends.nki.program.nodes import F32, U8, Pattern, Space, Tile, Token, View
+from backends.nki.program.numbers import ONE, ZERO, Literal, Name
+from backends.nki.schedules.window.tensors import LANES, ROW, ROWS, SYNC, Tensors
+
+
+def write_skipped(block: Block, tensors: Tensors) -> None:
+    """Find the rows with no slot of the pool, on every partition: [lanes, batch]."""
+    state, kernel = tensors.filter.state, tensors.filter.kernel
+    if state.slots is None:
+        return
+    block.comment("Rows that neither read nor write a slot of the pool.")
+    batch, size = Name(tensors.filter.batch), Name(state.slots.axis)
+    inputs = {item.symbol: item for item in kernel.inputs}
+    valid: View | None = None
+    for symbol in (state.slots.read, state.slots.write):
+        if symbol is None:
+            continue
+        name = inputs[symbol].name
+        source = tensors.argument(name)
+        numbers_sb = block.tile(f"{name}_raw_sb", (LANES, batch), source.element)
+        every = Pattern(source, ((ZERO, LANES), (ONE, batch)), ZERO)
+        block.do("dma_copy", dst=numbers_sb, src=every, **SYNC)
+        slot_sb = block.tile(f"{name}_number_sb", (LANES, batch), F32)
+        block.do("tensor_copy", dst=slot_sb, src=numbers_sb)
+        positive_sb = block.tile(f"{name}_positive_sb", (LANES, batch), F32)
+        block.do(
+            "tensor_scalar",
+            dst=positive_sb,
+            data=slot_sb,
+            op0=Token("nl.greater_equal"),
+            operand0=Literal(0.0),
+        )
+        valid_sb = block.tile(f"{name}_valid_sb", (LANES, batch), F32)
+        block.do(
+            "scalar_tensor_tensor",
+            dst=valid_sb,
+            data=slot_sb,
+            op0=Token("nl.less"),
+            operand0=size,
+            op1=Token("nl.multiply"),
+            operand1=positive_sb,
+        )
+        if valid is not None:
+            block.do(
+                "tensor_tensor", dst=valid_sb, data1=valid_sb, data2=valid, op=Token("nl.maximum")
+            )
+        valid = valid_sb
+    assert valid is not None
+    skipped_sb = block.tile("skipped_sb", (LANES, batch), U8)
+    block.do(
+        "tensor_scalar", dst=skipped_sb, data=valid, op0=Token("nl.equal"), operand0=Literal(0.0)
+    )
+    out = tensors.contract.outputs[tensors.filter.out.name]
+    nothing_sb = block.tile("nothing_sb", (LANES, ONE), out.element)
+    block.do("memset", dst=nothing_sb, value=Literal(0.0))
+
+
+def zero_skipped(block: Block, tensors: Tensors, out_sb: View) -> None:
+    """Put zeros where a row is skipped: [lanes, rows, n]."""
+    if tensors.filter.state.slots is None:
+        return
+    batch, count = Name(tensors.filter.batch), out_sb.shape[2]
+    skipped = Tile("skipped_sb", (LANES, batch), U8, Space.SBUF)
+    nothing = Tile("nothing_sb", (LANES, ONE), out_sb.tile.element, Space.SBUF)
+    block.do(
+        "tensor_copy_predicated",
+        dst=out_sb,
+        src=Pattern(nothing, ((ONE, LANES), (ZERO, ROWS), (ZERO, count)), ZERO),
+        predicate=Pattern(skipped, ((batch, LANES), (ONE, ROWS), (ZERO, count)), ROW),
+    )
