@@ -132,7 +132,8 @@ def _product(text: str, plan: Plan, program: Program, options: EmitOptions) -> N
 def _program(plan: Plan, target: str) -> Program:
     """The tile program of a plan, by its form. Raises CompileError where none is emitted."""
     for setting in plan.resolved:
-        if setting.key == "shard" and setting.value != "heads":
+        chunked = plan.form == "chunked"
+        if setting.key == "shard" and setting.value != "heads" and not chunked:
             raise refuse(
                 f"`shard={setting.value}` is not emitted yet",
                 setting.span,

@@ -154,11 +154,22 @@ def _serving(plan: Plan) -> Iterator[str]:
                 f"Row b has `{names[run.valid_len]}[b]` tokens (right padding); what lies behind "
                 "may be anything: it is never used, outputs there are exactly 0."
             )
+    yield _shares(plan)
+
+
+def _shares(plan: Plan) -> str:
+    """What two cores split."""
     windows = [isinstance(form, Window) for _, form in plan.kernel.runs]
     split = "rows (batch and heads)"
     if all(windows):
         split = "channels" if windows else "heads"
-    yield f"With two cores the {split} are split, the remainder on the last core."
+    match plan.settings["shard"]:
+        case "value_columns":
+            return "With two cores each takes a share of the value columns of every head."
+        case "none":
+            return "With two cores the first one does everything."
+        case _:
+            return f"With two cores the {split} are split, the remainder on the last core."
 
 
 def _limits(plan: Plan) -> Iterator[str]:

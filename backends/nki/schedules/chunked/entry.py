@@ -6,24 +6,20 @@ from backends.nki.program.build import Block, compare
 from backends.nki.program.nodes import Space, Tile
 from backends.nki.program.numbers import (
     NONE,
-    Choice,
     Largest,
     Literal,
     Name,
     Number,
-    Query,
     binary,
-    product,
-    smallest,
 )
 from backends.nki.program.outline import names_in
-from backends.nki.program.structures import EMPTY, DtypeOf, Record, Text
+from backends.nki.program.structures import DtypeOf, Length, Record, Slice, Text
 from backends.nki.schedules.chunked.formulas import numbers_of
 from backends.nki.schedules.chunked.schedule import Schedule
+from backends.nki.schedules.chunked.sharding import write_lanes, write_share
 from gdsl.algorithm.inverses import NAMES
 
 PARTITIONS = 128
-CORE, CORES = Query("nl.program_id(0)"), Query("nl.num_programs(0)")
 TEAM, TILES = Name("TEAM"), Name("tiles")
 
 
@@ -43,15 +39,7 @@ def write_entry(main: Block, schedule: Schedule) -> None:
     _check_arguments(main, schedule)
     contract.write_outputs(main)
     main.banner("Chunks")
-    main.comment("Value columns beyond 128 are tiles of their own; each is a lane.")
-    V, widest = Name(scan.value_axis), Name("MAX_FREE")
-    tiles = main.let_named("tiles", (V + widest - 1) // widest)
-    values = main.let_named("values", V // tiles)
-    main.require(
-        compare("==", values * tiles, V),
-        f"{scan.kernel.name} needs {V} to divide into equal tiles of at most 128, "
-        f"got {V} = {{{V}}}",
-    )
+    write_lanes(main, schedule)
     _records(main, schedule, fresh)
     _teams(main, schedule)
 
@@ -135,18 +123,9 @@ def _algorithm(schedule: Schedule) -> Number:
 
 
 def _teams(main: Block, schedule: Schedule) -> None:
-    scan = schedule.scan
-    main.comment("Contiguous shares of lanes per core, the remainder on the last one.")
-    mapped = tuple(Name(axis) for axis in scan.mapped)
-    total = main.let_named("total_lanes", product((*mapped, TILES)))
-    share = main.let_named("share", total // CORES)
-    first = main.let_named("first", CORE * share)
-    is_last = compare("==", CORE, CORES - 1)
-    last = main.let_named("last", Choice(is_last, total, first + share))
-    with main.loop("start", first, last, TEAM) as (body, start):
-        body.let_named("team", EMPTY)
-        with body.loop("lane", start, smallest(start + TEAM, last)) as (inner, lane):
-            inner.append("team", lane)
+    mine = write_share(main, schedule)
+    with main.loop("start", 0, Length(mine), TEAM) as (body, start):
+        body.let_named("team", Slice(mine, start, start + TEAM))
         records = (Name("tensors"), Name("sizes"))
         team, states = Name("team"), Name("states")
         body.call("load_states", Name("constants"), *records, team, result="states")

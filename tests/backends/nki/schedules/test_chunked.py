@@ -176,6 +176,18 @@ def test_two_cores_give_the_bits_of_one() -> None:
         assert left.tobytes() == right.tobytes()
 
 
+@pytest.mark.parametrize("shard", ["heads", "value_columns", "none"])
+@pytest.mark.parametrize(("heads", "V"), [(1, 32), (1, 192), (3, 32)])
+def test_what_cores_split_changes_no_bit(shard: str, heads: int, V: int) -> None:
+    values = arguments(1, heads, 1, 150, 32, V, BF16, state=True)
+    one, two = run(values), run(values, lnc=2, shard=shard)
+    for left, right in zip(one.outputs, two.outputs, strict=True):
+        assert left.tobytes() == right.tobytes()
+    first, second = (len(trace.records) for trace in two.traces)
+    assert (second > 100) == (shard != "none")
+    assert shard != "value_columns" or first == second
+
+
 def test_the_group_size_changes_no_bit() -> None:
     values = arguments(1, 2, 1, 300, 32, 32, BF16, state=True)
     first = run({**values, "group_size": 1})
