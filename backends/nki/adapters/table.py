@@ -80,6 +80,15 @@ NKI_LIBRARY = Adapter(
             ("out", "S"),
         ),
         Export(
+            "gdn_block_tkg",
+            "gdn_block_tkg",
+            _plain(
+                "hidden W_in_qkv W_in_z W_in_a W_in_b conv_weight conv_state A_log dt_bias "
+                "norm_weight recurrent_state"
+            ),
+            ("core_out", "conv_out", "state_out"),
+        ),
+        Export(
             "gdn_cte",
             "gdn_cte",
             (

@@ -248,16 +248,16 @@ def part(view: View, *ranges: tuple[Numeric, Numeric] | None) -> View:
 
 
 def interleaved(
-    view: View, rows: Numeric, first: Numeric, place: int, step: int, count: Numeric
+    view: View, rows: Numeric, first: Numeric, place: Numeric, step: Numeric, count: Numeric
 ) -> View:
     """Return one of `step` vectors that lie side by side from column `first` on.
 
     `place` says which one, `count` how many of its elements; on the first `rows` partitions.
     """
-    start, height, many = number(first), number(rows), number(count)
-    if step == 1:
+    start, height, many, stride = number(first), number(rows), number(count), number(step)
+    if stride == Literal(1):
         return part(view, (0, height), (start, many))
-    columns = Range(start + place, start + step * many, number(step))
+    columns = Range(start + place, start + stride * many, stride)
     return View(view.tile, (height, many), (Range(number(0), height), columns))
 
 

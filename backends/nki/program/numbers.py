@@ -269,15 +269,22 @@ def _show(value: Number) -> tuple[str, int]:
             first = _inside(left, level + powers)
             second = _inside(right, _NEGATION if powers else level + 1)
             return f"{first} {op} {second}", level
-        case Smallest(left=left, right=right):
-            return f"min({left}, {right})", _ATOM
-        case Largest(left=left, right=right):
-            return f"max({left}, {right})", _ATOM
+        case Smallest():
+            return f"min({', '.join(map(str, _nested(value, Smallest)))})", _ATOM
+        case Largest():
+            return f"max({', '.join(map(str, _nested(value, Largest)))})", _ATOM
         case Choice(condition=condition, then=then, other=other):
             return f"{_inside(then, 1)} if {_inside(condition, 1)} else {other}", _CHOICE
         case Structure():
             return value.written(), _ATOM
     raise TypeError(f"not a trace-time number: {value!r}")
+
+
+def _nested(value: Number, kind: type[Smallest] | type[Largest]) -> tuple[Number, ...]:
+    """The operands of a minimum or maximum, those of one inside it among them."""
+    if not isinstance(value, kind):
+        return (value,)
+    return (*_nested(value.left, kind), *_nested(value.right, kind))
 
 
 def _inside(value: Number, level: int) -> str:

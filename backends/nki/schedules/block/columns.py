@@ -74,5 +74,7 @@ def columns_of(weight: Input, part: Field, window: RowWindow) -> Columns:
 
 def spanned(columns: Columns) -> Columns:
     """Return one unit from the first column to the last: single columns are no run to transfer."""
-    span = (columns.units - 1) * columns.step + columns.run
+    span = columns.units * columns.run
+    if not columns.whole:
+        span = (columns.units - 1) * columns.step + columns.run
     return Columns(columns.first, ONE, span, ONE, span)

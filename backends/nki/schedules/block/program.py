@@ -15,22 +15,31 @@ from backends.isa.targets import TARGETS
 from backends.nki.contract import Contract
 from backends.nki.program.build import Block
 from backends.nki.program.nodes import F32, Element, View
-from backends.nki.program.numbers import Literal
+from backends.nki.program.numbers import ZERO, Literal, Name, Number
 from backends.nki.refusal import refuse
 from backends.nki.schedules.addresses import Addresses
 from backends.nki.schedules.block.channels import Rows
 from backends.nki.schedules.block.projection_step import STEP_CONSTANTS, STEP_FUNCTIONS
-from backends.nki.schedules.block.projection_stream import CONSTANTS, STREAM_FUNCTIONS
+from backends.nki.schedules.block.projection_stream import (
+    CONSTANTS,
+    STREAM_FUNCTIONS,
+    bytes_of,
+)
 from backends.nki.schedules.block.projections import Projections
 from backends.nki.schedules.block.sections import Convolution, Given, Port, Projection, Sections
 from backends.nki.schedules.block.share import share_of
+from backends.nki.schedules.block.streamed import Streamed
 from backends.nki.schedules.block.windows import Windows, element_of
+from backends.nki.schedules.decode.calls import GROUP
 from backends.nki.schedules.decode.front import Front
 from backends.nki.select.addressing import Share
 from backends.nki.select.constants import Constants
 from backends.nki.select.inputs import RowWindow
 from backends.nki.select.layouts import Layout, Placed
 from gdsl.ir.node import Symbol
+
+VECTORS = 48
+"""Vectors along the values that a tile of rows takes, two tiles at once."""
 
 
 def front_of(sections: Sections, target: str) -> Front:
@@ -50,6 +59,7 @@ class BlockFront(Front):
     made: Constants = field(init=False)
     addresses: Addresses = field(init=False)
     main: Block = field(init=False)
+    streamed: Streamed | None = None
 
     def begin(
         self,
@@ -61,7 +71,8 @@ class BlockFront(Front):
     ) -> dict[str, Share]:
         self.main, self.contract = main, contract
         self.made, self.addresses = constants, addresses
-        self.ahead, self.entry = Block(main.names), Block(main.names)
+        self.loads, self.ahead, self.filtered = (Block(main.names) for _ in range(3))
+        self.entry, self.during, self.last = (Block(main.names) for _ in range(3))
         first = {port.field.heads[0] for port in self.sections.ports if port.field.heads}
         if len(axes) < 2 or first != {axes[1]}:
             raise refuse(
@@ -78,12 +89,20 @@ class BlockFront(Front):
         cell = next(axis for axis in window.outer if axis != entry) if scan else entry
         rows = Rows(cell, window.axes if scan else window.axes[1:], window)
         windows = Windows(self.contract, window, rows, self.addresses, entry)
-        for convolution in self.sections.convolutions:
-            windows.load(self.ahead, convolution)
         tiles = self._projected(window)
+        for convolution in self.sections.convolutions:
+            if not scan:
+                windows.fetch(self.loads, convolution, tiles)
+            windows.load(self.loads, convolution)
+        raw = [*windows.fetched.values(), *windows.taps.values()]
+        for convolution in self.sections.convolutions:
+            windows.turn(self.ahead, convolution)
+        if self.streamed is not None:
+            held = bytes_of([*raw, *windows.taps.values()])
+            self.streamed.write(self, held, self._later(rows))
         filtered = self._filtered(windows, tiles, scan=scan)
         self.functions = (*self.functions, *windows.functions.values())
-        return self._placed(rows, tiles, filtered, self.entry if scan else self.ahead)
+        return self._placed(rows, tiles, filtered, self.entry if scan else self.filtered)
 
     # ---- projections
 
@@ -98,25 +117,33 @@ class BlockFront(Front):
             )
         self.constants = (*CONSTANTS, *STEP_CONSTANTS)
         self.functions = (*STREAM_FUNCTIONS, *STEP_FUNCTIONS)
-        projections, block = Projections(self.contract, window, self.made), self.ahead
-        for port in ports:
-            projections.plan(block, port)
-        projections.activate(block)
-        tiles = {port: projections.create(block, port, self._element(port)) for port in ports}
-        projections.stream.allocate(block, Literal(TARGETS[self.target].sbuf_usable_bytes // 2))
-        for port in ports:
-            projections.begin(block, port)
-            projections.finish(block, port)
-        return tiles
+        projections = Projections(self.contract, window, self.made)
+        capacity = Literal(TARGETS[self.target].sbuf_usable_bytes)
+        self.streamed = Streamed(self.sections, projections, window.size(window.axes), capacity)
+        return self.streamed.open(self.loads, self._element)
+
+    def _later(self, rows: Rows) -> Number:
+        """Bytes of a partition for what runs under the late weights: a tile of rows at most."""
+        sections = self.sections
+        sums: Number = ZERO
+        for convolution in sections.convolutions:
+            for part in convolution.fields:
+                sums = sums + F32.bytes * (rows.columns(part) + rows.count)
+        windows = [convolution.state for convolution in sections.convolutions]
+        state = next(state for state in sections.kernel.states if state not in windows)
+        inner = [a for a in state.type.axes if a not in (*rows.window.axes, sections.key_axis)]
+        width, element = Name(inner[0]), self.contract.tensors[state.argument].element
+        states = (rows.count + GROUP) * (element.bytes * width)
+        return sums + states + VECTORS * (F32.bytes * width)
 
     def _element(self, port: Port) -> Element:
-        """What a projection is kept in: the dtype its only user rounds it to, or fp32."""
+        """What a projection is kept in: what its only user rounds it to or multiplies it with."""
         for convolution in self.sections.convolutions:
             if port in convolution.token:
                 return element_of(convolution.rounded)
         for projection in self.sections.projections:
             if projection.moving == port:
-                return element_of(projection.rounded)
+                return self.contract.tensors[projection.weight.name].element
         return F32
 
     # ---- convolutions
@@ -125,7 +152,7 @@ class BlockFront(Front):
         self, windows: Windows, tiles: Mapping[Port, View], *, scan: bool
     ) -> dict[tuple[Symbol, str], View]:
         """The sums of every field."""
-        block, found = self.entry if scan else self.ahead, dict[tuple[Symbol, str], View]()
+        block, found = self.entry if scan else self.filtered, dict[tuple[Symbol, str], View]()
         lengths = [c.run.valid_len for c in self.sections.convolutions]
         inputs = {item.symbol: item for item in self.sections.kernel.inputs}
         if scan and lengths and lengths[0] is not None:

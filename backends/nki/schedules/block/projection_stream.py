@@ -46,10 +46,11 @@ from backends.nki.program.structures import tupled
 from backends.nki.schedules.block.columns import Columns
 from backends.nki.select.constants import PARTITIONS
 
-TILE, RUN = Name("TILE"), Name("RUN")
+TILE, RUN, AHEAD = Name("TILE"), Name("RUN"), Name("AHEAD")
 CONSTANTS = (
     Constant("TILE", Literal(1 << 20), "bytes of a weight per transfer, roughly"),
     Constant("RUN", Literal(512), "bytes of one of its rows, at least"),
+    Constant("AHEAD", Literal(8), "tiles of weights on their way while one is multiplied"),
 )
 RING: dict[str, Operand] = {
     "dge_mode": Token("nisa.dge_mode.hwdge"),
@@ -97,9 +98,15 @@ class Stream:
     buffer: View | None = None
     """[128, slots * elements of a slot]."""
 
-    def allocate(self, block: Block, budget: Number) -> None:
+    @staticmethod
+    def tiles_of(weight: Weight) -> Number:
+        """Transfers of a weight."""
+        return (weight.columns.units + weight.most - 1) // weight.most
+
+    def allocate(self, block: Block, budget: Number, late: Number = ZERO) -> None:
         """Create the buffer in `budget` bytes per partition, and bind the columns of each weight.
 
+        `late`: tiles that should all find a slot, since other work is done before they are used.
         The emitted kernel asserts that two tiles fit.
         """
         slot: Number = ZERO
@@ -109,14 +116,12 @@ class Stream:
             full = weight.groups * weight.most * weight.columns.run
             slot = full if slot == ZERO else Largest(slot, full)
             turns.append(tiles)
-            units = weight.columns.units
-            tiles = block.let(
-                f"{weight.name}_end", tiles + (units + weight.most - 1) // weight.most
-            )
+            tiles = block.let(f"{weight.name}_end", tiles + self.tiles_of(weight))
         element = self.weights[0].tile.element
         slot = block.let("slot", slot)
         room = block.let("room", budget)
-        slots = block.let_named("slots", smallest(tiles, room // (element.bytes * slot)))
+        wanted = smallest(tiles, Largest(AHEAD, late))
+        slots = block.let_named("slots", smallest(wanted, room // (element.bytes * slot)))
         block.require(
             compare(">=", slots, smallest(2, tiles)),
             "two tiles of the weights do not fit into the {room} bytes of SBUF that are left",

@@ -1,8 +1,11 @@
-"""Taps of a convolution, turned: [channels of a head, taps * heads]."""
+"""Taps of a convolution: brought in head by head, and turned to [channels of a head, taps * heads].
+
+Two functions, so that every transfer can be under way before anything waits for one.
+"""
 
 from __future__ import annotations
 
-from backends.nki.program.build import Block, Names, every, part
+from backends.nki.program.build import Block, Names, interleaved, part
 from backends.nki.program.nodes import F32, Function, Pattern, Space, Tile, View, dtype_of
 from backends.nki.program.numbers import ONE, ZERO, Extent, Name, Number, smallest
 from backends.nki.program.outline import outline
@@ -10,27 +13,52 @@ from backends.nki.select.constants import PARTITIONS
 from backends.nki.select.helpers import QUEUE
 from backends.nki.select.layouts import SCALAR, TENSOR
 
-HEADS, TAPS = Name("heads"), Name("taps")
+HEADS, TAPS, WIDE = Name("heads"), Name("taps"), Name("wide")
+_ELEMENT = dtype_of("weight", F32.bytes)
+
+
+def rows_shape(heads: Number, wide: Number, taps: Number) -> tuple[Number, Number]:
+    """Return the shape of taps as they come in: a head per partition, 128 heads side by side."""
+    return smallest(heads, PARTITIONS), (heads + PARTITIONS - 1) // PARTITIONS * (wide * taps)
+
+
+def _rows() -> View:
+    tile = Tile("rows_sb", rows_shape(HEADS, WIDE, TAPS), _ELEMENT, Space.SBUF)
+    return View(tile, tile.shape)
 
 
 def load_taps() -> Function:
-    """Heads come with their channels and taps as one run, and are turned tap by tap."""
-    names = Names({"taps_sb", "weight", "first", "step", "heads", "taps"})
-    block = Block(names)
-    wide = block.let_named("wide", Extent("taps_sb", 0))
-    taps_tile = Tile("taps_sb", (wide, TAPS * HEADS), F32, Space.SBUF)
+    """The channels and taps of a head come as one run."""
+    block = Block(Names({"rows_sb", "weight", "first", "step", "heads", "taps", "wide"}))
     weight = Tile("weight", (), F32, Space.ARGUMENT)
+    run = WIDE * TAPS
     with block.loop("head", ZERO, HEADS, PARTITIONS, exact=True) as (body, head):
         count = body.let_named("count", smallest(PARTITIONS, HEADS - head))
-        element = dtype_of("weight", F32.bytes)
-        rows = body.tile("rows_sb", (count, wide * TAPS), element)
-        steps: tuple[tuple[Number, Number], ...] = ((Name("step"), count), (ONE, wide * TAPS))
+        steps: tuple[tuple[Number, Number], ...] = ((Name("step"), count), (ONE, run))
         source = Pattern(weight, steps, Name("first") + head * Name("step"))
-        body.do("dma_copy", dst=rows, src=source, **QUEUE)
+        body.do(
+            "dma_copy",
+            dst=part(_rows(), (ZERO, count), (head // PARTITIONS * run, run)),
+            src=source,
+            **QUEUE,
+        )
+    return outline("load_taps", "Bring in the taps of `heads` heads.", block.statements)
+
+
+def turn_taps() -> Function:
+    """Tap by tap, 128 heads at once."""
+    block = Block(Names({"taps_sb", "rows_sb", "heads", "taps"}))
+    block.let_named("wide", Extent("taps_sb", 0))
+    taps_tile = Tile("taps_sb", (WIDE, TAPS * HEADS), F32, Space.SBUF)
+    run = WIDE * TAPS
+    element = dtype_of("rows_sb", F32.bytes)
+    with block.loop("head", ZERO, HEADS, PARTITIONS, exact=True) as (body, head):
+        count = body.let_named("count", smallest(PARTITIONS, HEADS - head))
+        begin = body.let_named("begin", head // PARTITIONS * run)
         with body.loop("tap", ZERO, TAPS, exact=True) as (inner, tap):
-            turned = inner.tile("turned_psum", (wide, count), element, Space.PSUM)
-            inner.do("nc_transpose", dst=turned, data=every(rows, tap, TAPS, wide), engine=TENSOR)
+            turned = inner.tile("turned_psum", (WIDE, count), element, Space.PSUM)
+            data = interleaved(_rows(), count, begin, tap, TAPS, WIDE)
+            inner.do("nc_transpose", dst=turned, data=data, engine=TENSOR)
             dst = part(View(taps_tile, taps_tile.shape), None, (tap * HEADS + head, count))
             inner.do("tensor_copy", dst=dst, src=turned, engine=SCALAR)
-    doc = "Bring in the taps of `heads` heads, and turn them: channels of a head on partitions."
-    return outline("load_taps", doc, block.statements)
+    return outline("turn_taps", "Turn taps: channels of a head on partitions.", block.statements)

@@ -8,9 +8,12 @@ column; the newest column goes back the same way.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from attrs import frozen
 
-from backends.nki.program.build import Block, Names, compare, every, part
+from backends.nki.program.build import Block, Names, compare, every, interleaved, part
 from backends.nki.program.nodes import (
     F32,
     Element,
@@ -36,6 +39,7 @@ TOKEN_FIRST, TOKEN_STEP = Name("token_first"), Name("token_step")
 TOKEN_APART = Name("token_apart")
 HEADS, ENTRIES, COLUMNS, TAPS = Name("heads"), Name("entries"), Name("columns"), Name("taps")
 SOME, COUNT, ROWS, COLUMN = Name("some"), Name("count"), Name("rows"), Name("column")
+BEGIN = Name("begin")
 _WINDOW = Tile("window", (), F32, Space.ARGUMENT)
 _NEW = Tile("new_window", (), F32, Space.ARGUMENT)
 _TOKEN = Tile("token", (), F32, Space.ARGUMENT)
@@ -60,43 +64,91 @@ class TokenStep:
     stored: bool
     """Whether the new window is stored at all."""
 
-    def function(self, name: str) -> Function:
-        """Return the function: one call does all entries and heads of a field."""
+    def fetch(self, name: str) -> Function:
+        """Return the function that brings in the windows of a field, all entries and heads."""
         block = Block(Names())
-        wide = block.let_named("wide", Extent("sum_sb", 0))
-        per = block.let_named("per", Largest(ONE, Literal(PARTITIONS) // HEADS))
-        with block.loop("entry", ZERO, ENTRIES, per, exact=True) as (outer, entry):
-            outer.let_named("some", smallest(per, ENTRIES - entry))
-            with outer.loop("head", ZERO, HEADS, PARTITIONS, exact=True) as (body, head):
-                body.let_named("count", smallest(PARTITIONS, HEADS - head))
-                body.let_named("rows", SOME * COUNT)
-                body.let_named("column", entry * HEADS + head)
-                _Body(self, body, wide).write()
+        windows = _windows(self.element)
+        if self.reads_slots:
+            block.do("memset", dst=windows, value=Literal(0.0), engine=GPSIMD)
+        target = block.inner()
+        with _chunks(target, Name("wide")) as body:
+            body.fetch(self)
+        if self.optional and not self.reads_slots:
+            missing = block.inner()
+            missing.do("memset", dst=windows, value=Literal(0.0), engine=GPSIMD)
+            block.decide(Name("missing"), missing, target)
+        else:
+            block.extend(target)
+        doc = "Bring in windows, an (entry, head) per partition, 128 of them side by side."
+        return outline(name, doc, block.statements)
+
+    def function(self, name: str) -> Function:
+        """Return the function that filters: one call does all entries and heads of a field."""
+        block = Block(Names())
+        block.let_named("wide", Extent("sum_sb", 0))
+        with _chunks(block, Name("wide")) as body:
+            body.write(self)
         doc = "Slide the windows of one token and sum over the taps: `heads` heads, all entries."
         return outline(name, doc, block.statements)
+
+
+def windows_shape(entries: Number, heads: Number, run: Number) -> tuple[Number, Number]:
+    """Return the shape of all windows of a field on chip, each a run."""
+    per = Largest(ONE, Literal(PARTITIONS) // heads)
+    chunks = (entries + per - 1) // per * ((heads + PARTITIONS - 1) // PARTITIONS)
+    return Literal(PARTITIONS), chunks * run
+
+
+def _windows(element: Element) -> View:
+    shape = windows_shape(ENTRIES, HEADS, Name("wide") * COLUMNS)
+    return View(Tile("windows_sb", shape, element, Space.SBUF), shape)
+
+
+@contextmanager
+def _chunks(block: Block, wide: Number) -> Iterator[_Body]:
+    """Go through all (entry, head), up to 128 at once."""
+    per = block.let_named("per", Largest(ONE, Literal(PARTITIONS) // HEADS))
+    with block.loop("entry", ZERO, ENTRIES, per, exact=True) as (outer, entry):
+        outer.let_named("some", smallest(per, ENTRIES - entry))
+        with outer.loop("head", ZERO, HEADS, PARTITIONS, exact=True) as (body, head):
+            body.let_named("count", smallest(PARTITIONS, HEADS - head))
+            body.let_named("rows", SOME * COUNT)
+            body.let_named("column", entry * HEADS + head)
+            chunk = entry // per * ((HEADS + PARTITIONS - 1) // PARTITIONS) + head // PARTITIONS
+            body.let_named("begin", chunk * (wide * COLUMNS))
+            yield _Body(body, wide)
 
 
 @frozen
 class _Body:
     """The instructions for up to 128 (entry, head)."""
 
-    form: TokenStep
     block: Block
     wide: Number
 
-    def write(self) -> None:
-        window = self._load()
-        newest, newest_row = self._token()
-        if self.form.stored:
-            self._slide(window, newest_row)
-        self._sum(window, newest)
+    def write(self, form: TokenStep) -> None:
+        newest, newest_row = self._token(form)
+        if form.stored:
+            self._slide(form, newest_row)
+        self._sum(form, newest)
+
+    def fetch(self, form: TokenStep) -> None:
+        windows, run = _windows(form.element), self.wide * COLUMNS
+        if form.reads_slots:
+            self._slots(_WINDOW, FIRST, STEP, (windows, BEGIN), "read_slots")
+            return
+        source = self._hbm(_WINDOW, FIRST, STEP, APART, run)
+        mine = part(windows, (ZERO, ROWS), (BEGIN, run))
+        self.block.do("dma_copy", dst=mine, src=source, **QUEUE)
 
     def _hbm(self, tile: Tile, first: Number, step: Number, apart: Number, run: Number) -> Pattern:
         """The heads of some entries: [some, count, run]."""
         offset = first + Name("entry") * apart + Name("head") * step
         return Pattern(tile, ((apart, SOME), (step, COUNT), (ONE, run)), offset)
 
-    def _slots(self, tile: Tile, first: Number, step: Number, chip: View, slots: str) -> None:
+    def _slots(
+        self, tile: Tile, first: Number, step: Number, chip: tuple[View, Number], slots: str
+    ) -> None:
         """The windows of the slots of some entries, one transfer each; none outside the pool."""
         numbers = Tile(slots, (ONE, ENTRIES), F32, Space.SBUF)
         store = tile is _NEW
@@ -104,32 +156,17 @@ class _Body:
             index = part(View(numbers, numbers.shape), None, (Name("entry") + member, ONE))
             steps = ((step, COUNT), (ONE, self.wide * COLUMNS))
             hbm = Pattern(tile, steps, first + Name("head") * step, index)
-            mine = part(chip, (member * COUNT, COUNT), None)
+            mine = part(chip[0], (member * COUNT, COUNT), (chip[1], self.wide * COLUMNS))
             sides: dict[str, Operand] = (
                 {"dst": hbm, "src": mine} if store else {"dst": mine, "src": hbm}
             )
             body.do("dma_copy", **sides, oob_mode=SKIP)
 
-    def _load(self) -> View:
-        block, run = self.block, self.wide * COLUMNS
-        window = block.tile("window_sb", (ROWS, run), self.form.element)
-        if self.form.reads_slots:
-            block.do("memset", dst=window, value=Literal(0.0), engine=GPSIMD)
-            self._slots(_WINDOW, FIRST, STEP, window, "read_slots")
-            return window
-        given = block.inner() if self.form.optional else block
-        given.do("dma_copy", dst=window, src=self._hbm(_WINDOW, FIRST, STEP, APART, run), **QUEUE)
-        if self.form.optional:
-            missing = block.inner()
-            missing.do("memset", dst=window, value=Literal(0.0), engine=GPSIMD)
-            block.decide(Name("missing"), missing, given)
-        return window
-
-    def _token(self) -> tuple[Pattern, View]:
+    def _token(self, form: TokenStep) -> tuple[Pattern, View]:
         """The newest column: channels turned, as [wide, some, count], and as rows."""
         block, wide = self.block, self.wide
-        if not self.form.given:
-            turned = Tile("token_sb", (wide, ENTRIES * HEADS), self.form.element, Space.SBUF)
+        if not form.given:
+            turned = Tile("token_sb", (wide, ENTRIES * HEADS), form.element, Space.SBUF)
             mine = part(View(turned, turned.shape), None, (COLUMN, ROWS))
             element = dtype_of("token_sb", F32.bytes)
             row = block.tile("token_psum", (ROWS, wide), element, Space.PSUM)
@@ -139,8 +176,8 @@ class _Body:
         row = block.tile("token_sb", (ROWS, wide), element)
         source = self._hbm(_TOKEN, TOKEN_FIRST, TOKEN_STEP, TOKEN_APART, wide)
         block.do("dma_copy", dst=row, src=source, **QUEUE)
-        if self.form.rounded is not None:
-            exact, row = row, block.tile("rounded_sb", (ROWS, wide), self.form.rounded)
+        if form.rounded is not None:
+            exact, row = row, block.tile("rounded_sb", (ROWS, wide), form.rounded)
             block.do("tensor_copy", dst=row, src=exact)
         psum = block.tile("token_psum", (wide, ROWS), row.tile.element, Space.PSUM)
         block.do("nc_transpose", dst=psum, data=row, engine=TENSOR)
@@ -151,7 +188,7 @@ class _Body:
         steps = ((free, self.wide), (apart, SOME), (ONE, COUNT))
         return Pattern(tile, steps, first)
 
-    def _slide(self, window: View, newest: View) -> None:
+    def _slide(self, form: TokenStep, newest: View) -> None:
         """The windows without their oldest column, and the token."""
         block, wide = self.block, self.wide
         run = wide * COLUMNS
@@ -160,20 +197,21 @@ class _Body:
         last = every(new, COLUMNS - 1, COLUMNS, wide)
         block.do("tensor_copy", dst=last, src=newest, engine=SCALAR)
         with block.when(compare(">", COLUMNS, ONE)) as older:
-            steps = ((run, ROWS), (COLUMNS, wide), (ONE, COLUMNS - 1))
+            windows = _windows(form.element)
+            columns = (COLUMNS, wide), (ONE, COLUMNS - 1)
             older.do(
                 "tensor_copy",
-                dst=Pattern(new.tile, steps, ZERO),
-                src=Pattern(window.tile, steps, ONE),
+                dst=Pattern(new.tile, ((run, ROWS), *columns), ZERO),
+                src=Pattern(windows.tile, ((windows.shape[1], ROWS), *columns), BEGIN + 1),
                 engine=GPSIMD,
             )
-        if self.form.writes_slots:
-            self._slots(_NEW, NEW_FIRST, NEW_STEP, new, "write_slots")
+        if form.writes_slots:
+            self._slots(_NEW, NEW_FIRST, NEW_STEP, (new, ZERO), "write_slots")
             return
         target = self._hbm(_NEW, NEW_FIRST, NEW_STEP, NEW_APART, run)
         block.do("dma_copy", dst=target, src=new, **QUEUE)
 
-    def _sum(self, window: View, newest: Pattern) -> None:
+    def _sum(self, form: TokenStep, newest: Pattern) -> None:
         """The taps over the old columns and the token, fp32."""
         block, wide = self.block, self.wide
         total = Tile("sum_sb", (wide, ENTRIES * HEADS), F32, Space.SBUF)
@@ -187,11 +225,10 @@ class _Body:
         multiply = Token("nl.multiply")
         block.do("tensor_tensor", dst=dst, data1=newest, data2=weight(TAPS - 1), op=multiply)
         with block.loop("tap", ZERO, TAPS - 1, exact=True) as (body, tap):
-            turned = body.tile("turned_psum", (wide, ROWS), self.form.element, Space.PSUM)
-            place = body.let_named("place", tap + self.form.before)
-            body.do(
-                "nc_transpose", dst=turned, data=every(window, place, COLUMNS, wide), engine=TENSOR
-            )
+            turned = body.tile("turned_psum", (wide, ROWS), form.element, Space.PSUM)
+            place = body.let_named("place", tap + form.before)
+            column = interleaved(_windows(form.element), ROWS, BEGIN, place, COLUMNS, wide)
+            body.do("nc_transpose", dst=turned, data=column, engine=TENSOR)
             product = body.tile("product_sb", (wide, ROWS), F32)
             body.do(
                 "tensor_tensor",

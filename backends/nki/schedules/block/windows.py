@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from attrs import define, field
 
@@ -30,8 +30,8 @@ from backends.nki.refusal import refuse
 from backends.nki.schedules.addresses import Addresses, dimension, of_entry
 from backends.nki.schedules.block.channels import Lying, Rows, lying
 from backends.nki.schedules.block.sections import Convolution, Field, Given, Port
-from backends.nki.schedules.block.taps import load_taps
-from backends.nki.schedules.block.window_token import TokenStep
+from backends.nki.schedules.block.taps import load_taps, rows_shape, turn_taps
+from backends.nki.schedules.block.window_token import TokenStep, windows_shape
 from backends.nki.schedules.block.window_tokens import TokensStep
 from backends.nki.select.constants import PARTITIONS
 from backends.nki.select.helpers import QUEUE
@@ -56,6 +56,8 @@ class Windows:
     """The batch axis."""
     functions: dict[str, Function] = field(factory=dict)
     taps: dict[tuple[str, Field], View] = field(factory=dict)
+    fetched: dict[tuple[str, Field], View] = field(factory=dict)
+    """Windows on chip."""
 
     # ---- taps
 
@@ -72,22 +74,37 @@ class Windows:
             raise refuse("taps must be the innermost axis of their tensor", weight.span)
         for part in section.fields:
             where = lying(weight.dims[:-1], part, self.window, ONE, weight.span)
-            heads = self.window.size(part.heads)
+            heads, wide = self.window.size(part.heads), self._wide(part)
+            tile = self.contract.tensors[weight.name]
+            shape = rows_shape(heads, wide, columns)
+            rows = block.tile(f"{part.name}_taps_rows_sb", shape, tile.element)
+            self.taps[section.symbol.name, part] = rows
+            known: dict[str, Operand] = {
+                "rows_sb": rows,
+                "weight": View(tile, tile.shape),
+                "first": where.first * columns,
+                "step": where.step * columns,
+                "heads": heads,
+                "taps": columns,
+                "wide": wide,
+            }
+            self._call(block, self.functions["load_taps"], known)
+
+    def turn(self, block: Block, section: Convolution) -> None:
+        """Turn the taps of every field."""
+        self.functions.setdefault("turn_taps", turn_taps())
+        columns = self._taps(section)
+        for part in section.fields:
+            heads, rows = self.window.size(part.heads), self.taps[section.symbol.name, part]
             view = block.tile(f"{part.name}_taps_sb", (self._wide(part), columns * heads), F32)
             self.taps[section.symbol.name, part] = view
-            tile = self.contract.tensors[weight.name]
-            self._call(
-                block,
-                self.functions["load_taps"],
-                {
-                    "taps_sb": view,
-                    "weight": View(tile, tile.shape),
-                    "first": where.first * columns,
-                    "step": where.step * columns,
-                    "heads": heads,
-                    "taps": columns,
-                },
-            )
+            known: dict[str, Operand] = {
+                "taps_sb": view,
+                "rows_sb": rows,
+                "heads": heads,
+                "taps": columns,
+            }
+            self._call(block, self.functions["turn_taps"], known)
 
     def _taps(self, section: Convolution) -> Number:
         return self.contract.sizes(section.weight.dims)[-1]
@@ -97,6 +114,27 @@ class Windows:
 
     # ---- one token
 
+    def fetch(self, block: Block, section: Convolution, tokens: Mapping[Port, View]) -> None:
+        """Bring in the windows of all entries, for `step`."""
+        state = section.state
+        window, new = self._tensors(section)
+        slots = self.addresses.read(state)
+        for part, port in zip(section.fields, section.token, strict=True):
+            heads, run = self.window.size(part.heads), self._wide(part) * Name(section.axis)
+            form = self._form(section, port, tokens.get(port))
+            element = window.element
+            if new is not None and self._missing(section) is not None:
+                element = new.element
+            shape = windows_shape(self.rows.cells, heads, run)
+            view = block.tile(f"{part.name}_windows_sb", shape, element)
+            self.fetched[section.symbol.name, part] = view
+            known = self._known(section, part, view, window, new)
+            known |= {"windows_sb": view, "entries": self.rows.cells, "wide": self._wide(part)}
+            if slots is not None:
+                known["read_slots"] = slots
+            block.origin = state.span
+            self._call(block, self._function("fetch_windows", form.fetch), known)
+
     def step(self, block: Block, section: Convolution, tokens: Mapping[Port, View]) -> list[View]:
         """Filter one token of all entries; returns the sums of each field, channels turned."""
         return [
@@ -104,34 +142,41 @@ class Windows:
             for part, port in zip(section.fields, section.token, strict=True)
         ]
 
-    def _step(
-        self, block: Block, section: Convolution, part: Field, port: Port, token: View | None
-    ) -> View:
+    def _form(self, section: Convolution, port: Port, token: View | None) -> TokenStep:
         state = section.state
-        window, new = self._tensors(section)
-        slots = {"read_slots": self.addresses.read(state), "write_slots": None}
-        if section.windows:
-            slots["write_slots"] = self.addresses.write(state)
-        form = TokenStep(
+        _, new = self._tensors(section)
+        writes = self.addresses.write(state) if section.windows else None
+        return TokenStep(
             before=1 if section.newest_inside else 0,
             given=token is None,
             rounded=None if token is not None else self._rounded(section, port),
             element=self._element(section, new),
             optional=self._missing(section) is not None,
-            reads_slots=slots["read_slots"] is not None,
-            writes_slots=slots["write_slots"] is not None,
+            reads_slots=self.addresses.read(state) is not None,
+            writes_slots=writes is not None,
             stored=bool(section.windows),
         )
+
+    def _step(
+        self, block: Block, section: Convolution, part: Field, port: Port, token: View | None
+    ) -> View:
+        state = section.state
+        window, new = self._tensors(section)
         sums = block.tile(f"{part.name}_sum_sb", (self._wide(part), self.rows.columns(part)), F32)
         known = self._known(section, part, sums, window, new)
-        known |= {name: view for name, view in slots.items() if view is not None}
+        place = section.symbol.name, part
+        known |= {"windows_sb": self.fetched[place], "taps_sb": self.taps[place]}
+        written = self.addresses.write(state) if section.windows else None
+        if written is not None:
+            known["write_slots"] = written
         known["entries"] = self.rows.cells
         if token is not None:
             known["token_sb"] = token
         else:
             known |= self._given(port)
         block.origin = section.run.span
-        self._call(block, self._function("slide_token", form), known)
+        form = self._form(section, port, token)
+        self._call(block, self._function("slide_token", form.function), known)
         return sums
 
     # ---- several tokens
@@ -168,6 +213,7 @@ class Windows:
         sums = block.tile(f"{part.name}_sum_sb", (self._wide(part), self.rows.columns(part)), F32)
         known = self._known(section, part, sums, window, new) | self._given(port)
         known |= {"entry": entry, "tokens": self.rows.cells}
+        known["taps_sb"] = self.taps[section.symbol.name, part]
         if place is not None:
             known["number"] = of_entry(place, entry)
         written = self.addresses.write(state) if section.windows else None
@@ -186,7 +232,7 @@ class Windows:
         if form.lengths:
             known["alive_sb"] = self._on_all("alive_sb", U8, self.rows.cells)
         block.origin = section.run.span
-        self._call(block, self._function("slide_tokens", form), known)
+        self._call(block, self._function("slide_tokens", form.function), known)
         return sums
 
     def load_lengths(self, block: Block, length: Input) -> None:
@@ -221,12 +267,12 @@ class Windows:
 
     # ---- arguments
 
-    def _function(self, stem: str, form: TokenStep | TokensStep) -> Function:
-        """The function for a form; forms of one kernel differ seldom."""
+    def _function(self, stem: str, write: Callable[[str], Function]) -> Function:
+        """The function of the module; forms of one kernel differ seldom."""
         number = 1
         while True:
             name = stem if number == 1 else f"{stem}_{number}"
-            function = form.function(name)
+            function = write(name)
             if self.functions.setdefault(name, function) == function:
                 return function
             number += 1
@@ -239,7 +285,6 @@ class Windows:
         entry = self.entry
         known: dict[str, Operand] = {
             "sum_sb": sums,
-            "taps_sb": self.taps[section.symbol.name, part],
             "window": View(window, window.shape),
             "first": lies.first,
             "step": lies.step,

@@ -1,9 +1,9 @@
 """What comes before the delta rule in a kernel of several sections; here: nothing.
 
-The decode schedule asks a front where the values of the sections lie, and puts what computes them
-in front of its pipeline (`ahead`) or, with several tokens, in front of each entry (`entry`). Where
-all rows share one tile, what only their outputs need may come late: its transfers behind those of
-the first states (`during`), the rest behind the last update (`last`).
+The decode schedule asks a front where the values of the sections lie, and runs its blocks of
+statements where they belong in the pipeline. What is large shares a ring, so the order of the
+transfers is the order in which they are needed: `loads`, `ahead`, the states of the first rows,
+`during`. With several tokens there are only `loads`, `ahead` and, for each entry, `entry`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,16 @@ from gdsl.ir.node import Symbol
 class Front:
     """The front of a kernel that is one delta rule."""
 
+    loads: Block = field(factory=lambda: Block(Names()))
+    """Transfers of what is small, before anything waits for one."""
     ahead: Block = field(factory=lambda: Block(Names()))
-    """Before all rows."""
+    """Before the first states are sent for."""
     entry: Block = field(factory=lambda: Block(Names()))
     """Before the tokens of each entry of the batch."""
     during: Block = field(factory=lambda: Block(Names()))
     """Behind the transfers of the first states, if all rows share a tile."""
+    filtered: Block = field(factory=lambda: Block(Names()))
+    """What is left to do before the first rows are prepared."""
     last: Block = field(factory=lambda: Block(Names()))
     """Before the outputs of that tile are finished."""
     ring: Mapping[str, Operand] = field(factory=dict)
@@ -52,6 +56,6 @@ class Front:
         return {}
 
     def prepare(self, window: RowWindow) -> Mapping[Symbol, Placed]:
-        """Fill `ahead` and `entry`; return where the values of the sections lie while a tile of
-        rows is processed."""
+        """Fill the blocks; return where the values of the sections lie while a tile of rows is
+        processed."""
         return {}

@@ -117,10 +117,9 @@ def decode_program(
     functions, packs = _functions(phases, main)
     main.banner("Constants")
     main.extend(constants.block)
-    if front.ahead.statements:
-        with main.when(compare("<", first, last)) as some:
-            some.extend(front.ahead)
     if window.outer:
+        main.extend(front.loads)
+        main.extend(front.ahead)
         write_tokens(main, phases, functions, packs, (first, last), front.entry)
     else:
         _Pipeline(phases, Calls(functions, packs), first, last, front).write(main)
@@ -235,12 +234,15 @@ class _Pipeline:
         rows = block.let_named("rows", smallest(ROWS, left))
         heads = block.let_named("heads", smallest(GROUP, left))
         at = {"row": self.first, "rows": rows, "lane": ZERO, "heads": heads}
+        block.extend(self.front.loads)
         self.calls.call(block, "load_vectors", at)
         block.extend(self.phases.constants.loads)
+        block.extend(self.front.ahead)
         self.calls.call(block, "load_states", at)
         with block.when(compare("<", self.first + GROUP, self.last)) as more:
             second = {"row": self.first + GROUP, "heads": smallest(GROUP, left - GROUP)}
             self.calls.call(more, "load_states", second, result=f"next_{self._states}")
+        block.extend(self.front.filtered)
         if self.front.during.statements:
             with block.when(self.one_tile) as late:
                 late.extend(self.front.during)
@@ -260,7 +262,13 @@ class _Pipeline:
         next_heads = body.let_named("next_heads", smallest(GROUP, last - group - GROUP))
         next_lane = body.let_named("next_lane", (lane + GROUP) % ROWS)
         now = {"row": group - lane, "rows": rows, "lane": lane, "heads": heads}
-        ahead = {"lane": next_lane, "heads": next_heads, "rows": Name("next_rows")}
+        following = group + GROUP - next_lane
+        ahead = {
+            "row": following,
+            "lane": next_lane,
+            "heads": next_heads,
+            "rows": Name("next_rows"),
+        }
         ahead |= {name: Name(f"next_{name}") for name in ("raw_psum", *self._moving())}
         later = group + 2 * GROUP
         with body.when(compare("<", later, last)) as fetch:
