@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import assert_never
 
 from gdsl.algorithm.chunk_plan import Inverse, InverseKind
 from gdsl.algorithm.inverse_domain import (
@@ -44,17 +45,43 @@ def inverse_named(
 def choose_inverse(
     settings: Mapping[str, Resolved], operands: Dtype, product: float
 ) -> tuple[Inverse, SafeInverse] | Unsafe:
-    """Return the inverse that the settings ask for and the row that makes it safe, or why not."""
-    asked = settings["inverse"].value
-    inverse = inverse_named(
-        "schur" if asked == "auto" else str(asked),
-        int(settings["chunk"].value),
-        operands,
-        int(settings["leaf"].value),
-        int(settings["corrections"].value),
-    )
-    row = safe_inverse(inverse, operands, product)
-    return (inverse, row) if row else _unsafe(inverse, settings, operands, product)
+    """Return the inverse that the settings ask for and the row that makes it safe, or why not.
+
+    `inverse=auto` is the safe one with the fewest passes.
+    """
+    asked = str(settings["inverse"].value)
+    chunk, leaf = int(settings["chunk"].value), int(settings["leaf"].value)
+    corrections = int(settings["corrections"].value)
+    found = [
+        inverse_named(name, chunk, operands, leaf, corrections)
+        for name in (NAMES if asked == "auto" else (asked,))
+    ]
+    rows = [(inverse, safe_inverse(inverse, operands, product)) for inverse in found]
+    safe = [(inverse, row) for inverse, row in rows if row is not None]
+    if safe:
+        return min(safe, key=lambda choice: passes(choice[0]))
+    return _unsafe(found[0], settings, operands, product)
+
+
+def passes(inverse: Inverse) -> int:
+    """Return the passes over a [C, C] matrix that an inverse takes, matmuls not counted.
+
+    They bound a chunk on every machine with a fast matmul. A merge masks A and rounds -A X, X and
+    X^T; a correction rounds the residual twice and X and X^T; the rows of a substitution wait for
+    one another.
+    """
+    merges = 4 * len(inverse.merges)
+    match inverse.kind:
+        case InverseKind.MERGE:
+            # The first merge, of single rows, is I - A: nothing is multiplied.
+            return merges - 1
+        case InverseKind.SUBSTITUTION:
+            return 2 * inverse.leaf + merges
+        case InverseKind.DOUBLING:
+            squarings = inverse.leaf.bit_length() - 2
+            return 4 + 4 * squarings + 4 * inverse.corrections + merges
+        case _:
+            assert_never(inverse.kind)
 
 
 def _unsafe(

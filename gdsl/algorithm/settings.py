@@ -1,16 +1,18 @@
 """Resolving schedule keys: default < `schedule` block of the file < `--set` or Python.
 
 A key set from outside that has no effect is refused: silence would be taken for success. The keys
-of a file may serve several forms, so there they only have to exist.
+of a file may serve several forms (`--set form=...` changes the form), so there one is warned of.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from attrs import evolve
+
 from gdsl.algorithm.plan import Origin, Resolved
 from gdsl.algorithm.schedule_keys import SCHEDULE_KEYS, ScheduleKey, Value
-from gdsl.diagnostics.diagnostic import Diagnostic
+from gdsl.diagnostics.diagnostic import Diagnostic, Severity
 from gdsl.errors import CompileError
 from gdsl.ir.kernel import Kernel, Schedule
 from gdsl.ir.types import DtypeVar
@@ -20,6 +22,7 @@ from gdsl.suggest import did_you_mean
 UNKNOWN_KEY = "E0501"
 WRONG_VALUE = "E0502"
 WITHOUT_EFFECT = "E0503"
+IDLE = "W0501"
 
 
 def resolve(schedule: Schedule | None, overrides: Mapping[str, Value]) -> tuple[Resolved, ...]:
@@ -58,6 +61,18 @@ def refuse_without_effect(
     ]
     if found:
         raise CompileError("; ".join(d.message for d in found), found)
+
+
+def idle_keys(
+    resolved: Sequence[Resolved], forms: frozenset[str], kernel: str
+) -> tuple[Diagnostic, ...]:
+    """Return a warning for each key of the file that has no effect on a kernel of these forms."""
+    found = (
+        _without_effect(setting, forms, kernel, ())
+        for setting in resolved
+        if setting.origin == "file" and not forms & set(SCHEDULE_KEYS[setting.key].forms)
+    )
+    return tuple(evolve(d, code=IDLE, severity=Severity.WARNING) for d in found)
 
 
 def refuse_reads_of_two_bytes(reads: Resolved, kernel: Kernel) -> None:

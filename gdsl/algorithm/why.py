@@ -15,6 +15,7 @@ from gdsl.algorithm.chunk_plan import (
 )
 from gdsl.algorithm.domain import Domain
 from gdsl.algorithm.inverse_domain import SafeInverse
+from gdsl.algorithm.inverses import passes
 from gdsl.ir.dtypes import Dtype
 from gdsl.ir.expr import Expr
 from gdsl.ir.interval import show
@@ -74,6 +75,7 @@ def _inverse(inverse: Inverse, row: SafeInverse, operands: Dtype) -> str:
         "corrections, then merges",
     }[inverse.kind]
     return (
-        f"inverse `{inverse.name}`: {how}; error of an entry at most {row.error:g} with "
+        f"inverse `{inverse.name}`: {how}, {passes(inverse)} passes over a chunk's matrix; "
+        f"error of an entry at most {row.error:g} with "
         f"{operands.value} operands and |A_ij| <= {row.product:g}"
     )

@@ -143,6 +143,23 @@ def test_what_is_not_safe_runs_token_by_token(
     assert "form=recurrent" in (found.help or "")
 
 
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [
+        ({}, InverseKind.MERGE),
+        ({"leaf": 16}, InverseKind.DOUBLING),
+        ({"leaf": 16, "corrections": 0}, InverseKind.SUBSTITUTION),
+        ({"leaf": 32}, InverseKind.SUBSTITUTION),
+    ],
+)
+def test_the_automatic_inverse_is_the_cheapest_safe_one(
+    gated: Gated, settings: Mapping[str, Value], kind: InverseKind
+) -> None:
+    solve = chunk_of(gated(), settings).solve
+    assert isinstance(solve, DeltaSolve)
+    assert solve.inverse.kind is kind
+
+
 def test_a_long_doubling_leaf_is_refused_with_its_limit(gated: Gated) -> None:
     found = refusal(gated(), inverse="neumann", leaf=32)
     assert found.code == "E0514"
