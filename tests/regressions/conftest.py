@@ -20,7 +20,8 @@ Run = Callable[..., dict[str, NDArray[Any]]]
 
 @cache
 def kernel_of(text: str) -> Kernel:
-    return gdsl.loads(text).kernel
+    definition = gdsl.loads(text) if "\n" in text else gdsl.load(text)
+    return definition.kernel
 
 
 @pytest.fixture
@@ -31,7 +32,10 @@ def kernel() -> Callable[[str], Kernel]:
 
 @pytest.fixture
 def run() -> Run:
-    """Run the kernel of a text in the interpreter; lists become float64 arrays."""
+    """Run the kernel of a text (or a library kernel) in the interpreter.
+
+    Lists become float64 arrays.
+    """
 
     def call(
         text: str,

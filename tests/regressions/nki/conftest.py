@@ -22,6 +22,14 @@ def program_of(text: str, target: str) -> Program:
     return gdsl.compile(definition, target=target)
 
 
+def _narrow(value: Any) -> Any:
+    """The array as the machine takes it; numbers are trace-time constants and stay."""
+    if isinstance(value, int | float | str):
+        return value
+    array = np.asarray(value)
+    return array.astype(np.float32) if array.dtype == np.float64 else array
+
+
 @pytest.fixture
 def launch() -> Launch:
     """Compile a text (or a library kernel's name) to NKI and run that in the simulator.
@@ -32,11 +40,7 @@ def launch() -> Launch:
     def call(
         text: str, *, target: str = "trn2", lnc: int = 1, **arguments: Any
     ) -> dict[str, NDArray[Any]]:
-        given = {name: np.asarray(value) for name, value in arguments.items()}
-        narrow = {
-            name: value.astype(np.float32) if value.dtype == np.float64 else value
-            for name, value in given.items()
-        }
+        narrow = {name: _narrow(value) for name, value in arguments.items()}
         return dict(program_of(text, target).run(narrow, lnc=lnc))
 
     return call
