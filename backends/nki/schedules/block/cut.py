@@ -115,7 +115,9 @@ class _Cutter:
             for output in kernel.outputs
             if output.name not in windows
         )
-        needed, shown = _needed(body), _mentioned((*body, *outputs))
+        needed, shown = _needed(body), _mentioned(outputs)
+        body = [s for s in body if isinstance(s, Run) or s.target in needed | _behind(body, shown)]
+        shown = _mentioned((*body, *outputs))
         values = (evolve(v, late=v.symbol not in needed) for v in self.values.values())
         return Sections(
             kernel=kernel,
@@ -174,6 +176,8 @@ class _Cutter:
             return self._value(self._port(activated, ((packed, name),), silu=True), whole)
         match arg:
             case Ref(symbol=symbol) if symbol in self.sources:
+                if self._is_taps(arg, packed):
+                    return retyped(whole, (arg,), self.builder)
                 return self._value(self._port(arg, ((packed, name),)), whole)
             case Apply(args=args):
                 new = tuple(self._unpacked(a, packed, name, a) for a in args)
@@ -351,6 +355,12 @@ class _Cutter:
     def _is_hidden(self, axis: str) -> bool:
         return axis not in (*self.rows, *self.vectors, self.token)
 
+    def _is_taps(self, ref: Ref, packed: str) -> bool:
+        """Whether a packed axis is that of a weight's taps, whose fields only windows use."""
+        section = self.sources[ref.symbol]
+        beside = {*ref.type.axes} - {packed, *self.rows}
+        return isinstance(section, Given) and self.rows[0] not in ref.type.axes and bool(beside)
+
     def _is_convolved(self, ref: Ref) -> bool:
         return isinstance(self.sources.get(ref.symbol), Convolution)
 
@@ -391,9 +401,15 @@ def _addresses(body: Sequence[Statement], states: Sequence[State]) -> set[Symbol
 
 def _needed(body: Sequence[Statement]) -> set[Symbol]:
     """The names that the run needs, through definitions."""
-    found: set[Symbol] = set()
+    run = next(statement for statement in body if isinstance(statement, Run))
+    return _behind(body, _mentioned((run,)))
+
+
+def _behind(body: Sequence[Statement], names: set[Symbol]) -> set[Symbol]:
+    """The names, and those that their definitions mention."""
+    found = set(names)
     for statement in reversed(body):
-        if isinstance(statement, Run) or statement.target in found:
+        if isinstance(statement, Let) and statement.target in found:
             found |= _mentioned((statement,))
     return found
 

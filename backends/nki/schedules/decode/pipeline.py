@@ -6,6 +6,7 @@ While group i is updated, group i + 1 is read and group i + 2 is on its way from
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from attrs import define
 
@@ -118,9 +119,11 @@ def decode_program(
     main.banner("Constants")
     main.extend(constants.block)
     if window.outer:
-        main.extend(front.loads)
-        main.extend(front.ahead)
-        write_tokens(main, phases, functions, packs, (first, last), front.entry)
+        # A core may have no heads where cores share them.
+        with main.when(compare("<", first, last)) if shares else nullcontext(main) as body:
+            body.extend(front.loads)
+            body.extend(front.ahead)
+            write_tokens(body, phases, functions, packs, (first, last), front.entry)
     else:
         _Pipeline(phases, Calls(functions, packs), first, last, front).write(main)
     return Program(
