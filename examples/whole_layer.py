@@ -125,7 +125,9 @@ def _transformers(layer: Layer, chosen: argparse.Namespace) -> Case:
     sys.modules["fla"] = None  # type: ignore[assignment]
     import torch
     from transformers import DynamicCache
+    from transformers.utils import logging
 
+    logging.set_verbosity_error()
     torch.manual_seed(9)
     torch.set_grad_enabled(False)
     module = _model(layer.model)
@@ -184,7 +186,7 @@ def _compared(
     yield name, "interpreter", errors
     steps = {
         "interpreter": _interpreter(decode, precision),
-        # f"simulated, LNC {chosen.lnc}": _simulator(decode, precision, chosen.lnc),
+        f"simulated, LNC {chosen.lnc}": _simulator(decode, precision, chosen.lnc),
     }
     for by, step in steps.items():
         state = dict(carried)
