@@ -269,7 +269,14 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
     )
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
     a_alive_ratio_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=a_alive_ratio_sb, data=a_alive_exp_sb, op0=nl.multiply, operand0=a_alive_inverse_sb)
+    nisa.tensor_scalar(
+        dst=a_alive_ratio_sb,
+        data=a_alive_exp_sb,
+        op0=nl.multiply,
+        operand0=a_alive_inverse_sb,
+        op1=nl.multiply,
+        operand1=a_alive_exp_sb,
+    )
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     nisa.tensor_copy_predicated(dst=b_alive_sb, src=b_sb, predicate=alive_sb_5)
     k_alive_turned_psum = nl.ndarray((K, rows), dtype=k_alive_sb.dtype, buffer=nl.psum)
@@ -283,35 +290,34 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
     k_alive_q_alive_T_sb = nl.ndarray((K, 2 * rows), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_copy(dst=k_alive_q_alive_T_sb[:, ::2], src=k_alive_turned_psum, engine=nisa.engine.scalar)
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
-    a_alive_ratio_squared_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=a_alive_ratio_squared_sb, data=a_alive_ratio_sb, op0=nl.multiply, operand0=a_alive_ratio_sb)
+    nisa.tensor_scalar(
+        dst=a_alive_ratio_sb,
+        data=a_alive_ratio_sb,
+        op0=nl.subtract,
+        operand0=a_alive_exp_sb,
+        reverse0=True,
+    )
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     q_alive_k_alive_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_tensor(dst=q_alive_k_alive_sb, data1=q_alive_sb, data2=k_alive_sb, op=nl.multiply)
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
     A_log_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=A_log_exp_sb, op=nl.exp, data=A_log_sb)
-    a_alive_softplus_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(
-        dst=a_alive_softplus_sb,
-        data=a_alive_ratio_squared_sb,
-        op0=nl.add,
-        operand0=0.99315924,
-        op1=nl.multiply,
-        operand1=a_alive_ratio_squared_sb,
-    )
+    a_alive_ratio_squared_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=a_alive_ratio_squared_sb, data=a_alive_ratio_sb, op0=nl.multiply, operand0=a_alive_ratio_sb)
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     k_alive_sum_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_reduce(dst=k_alive_sum_sb, op=nl.add, data=k_alive_squared_sb, axis=1)
     nisa.tensor_copy(dst=k_alive_q_alive_T_sb[:, 1::2], src=q_alive_turned_psum, engine=nisa.engine.scalar)
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
+    a_alive_softplus_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
         dst=a_alive_softplus_sb,
-        data=a_alive_softplus_sb,
-        op0=nl.add,
-        operand0=1.4214401,
-        op1=nl.multiply,
-        operand1=a_alive_ratio_squared_sb,
+        data=a_alive_ratio_squared_sb,
+        op0=nl.multiply,
+        operand0=0.00054496719,
+        op1=nl.add,
+        operand1=0.0021889079,
     )
     A_log_scaled_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=A_log_scaled_sb, data=A_log_exp_sb, op0=nl.multiply, operand0=-1.0)
@@ -322,10 +328,10 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
     nisa.tensor_scalar(
         dst=a_alive_softplus_sb,
         data=a_alive_softplus_sb,
-        op0=nl.add,
-        operand0=2.36759878,
-        op1=nl.multiply,
-        operand1=a_alive_ratio_squared_sb,
+        op0=nl.multiply,
+        operand0=a_alive_ratio_squared_sb,
+        op1=nl.add,
+        operand1=0.012506571,
     )
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     b_alive_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
@@ -344,10 +350,10 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
     nisa.tensor_scalar(
         dst=a_alive_softplus_sb,
         data=a_alive_softplus_sb,
-        op0=nl.add,
-        operand0=7.10283312,
-        op1=nl.multiply,
-        operand1=a_alive_ratio_sb,
+        op0=nl.multiply,
+        operand0=a_alive_ratio_squared_sb,
+        op1=nl.add,
+        operand1=0.083333016,
     )
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     v_sb_2 = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
@@ -357,9 +363,9 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         dst=a_alive_softplus_sb,
         data=a_alive_softplus_sb,
         op0=nl.multiply,
-        operand0=0.281577784,
+        operand0=a_alive_ratio_squared_sb,
         op1=nl.add,
-        operand1=a_alive_max_sb,
+        operand1=1.0,
     )
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     beta_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
@@ -370,8 +376,14 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         predicate=alive_sb_11.ap(pattern=[[1, rows], [0, V]], offset=0),
     )
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
-    decay_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.activation(dst=decay_sb_2, op=nl.exp, data=a_alive_softplus_sb, scale=A_log_scaled_sb)
+    nisa.tensor_scalar(
+        dst=a_alive_softplus_sb,
+        data=a_alive_softplus_sb,
+        op0=nl.multiply,
+        operand0=a_alive_ratio_sb,
+        op1=nl.add,
+        operand1=a_alive_max_sb,
+    )
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     k_alive_beta_decay_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
@@ -382,12 +394,6 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         op1=nl.multiply,
         operand1=k_alive_rsqrt_sb,
     )
-    nisa.tensor_copy_predicated(
-        dst=z_alive_sb,
-        src=z_sb_2,
-        predicate=alive_sb_15.ap(pattern=[[1, rows], [0, V]], offset=0),
-    )
-    nisa.tensor_copy_predicated(dst=decay_sb, src=decay_sb_2, predicate=alive_sb_7)
     v_alive_k_alive_beta_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
         dst=v_alive_k_alive_beta_sb,
@@ -397,6 +403,18 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         op1=nl.multiply,
         operand1=beta_sb,
     )
+    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
+    decay_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.activation(dst=decay_sb_2, op=nl.exp, data=a_alive_softplus_sb, scale=A_log_scaled_sb)
+    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    nisa.tensor_copy_predicated(
+        dst=z_alive_sb,
+        src=z_sb_2,
+        predicate=alive_sb_15.ap(pattern=[[1, rows], [0, V]], offset=0),
+    )
+    nisa.tensor_copy_predicated(dst=decay_sb, src=decay_sb_2, predicate=alive_sb_7)
+    q_alive_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=q_alive_shifted_sb, data=q_alive_sum_sb, op0=nl.add, operand0=1e-06)
     # gdn_tkg_pool.gdn:19: output out: X[B, Hv, V] = rms_norm[V](o) * norm_weight * silu(z)
     z_alive_exp_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=z_alive_exp_sb, op=nl.exp, data=z_alive_sb, scale=-1.0)
@@ -409,11 +427,9 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         op=nl.multiply,
         engine=nisa.engine.gpsimd,
     )
-    nisa.tensor_scalar(dst=k_alive_beta_decay_sb, data=k_alive_beta_decay_sb, op0=nl.multiply, operand0=decay_sb)
-    q_alive_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=q_alive_shifted_sb, data=q_alive_sum_sb, op0=nl.add, operand0=1e-06)
     q_alive_sum_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_reduce(dst=q_alive_sum_sb_2, op=nl.add, data=q_alive_k_alive_sb, axis=1)
+    nisa.tensor_scalar(dst=k_alive_beta_decay_sb, data=k_alive_beta_decay_sb, op0=nl.multiply, operand0=decay_sb)
     q_alive_rsqrt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
         dst=q_alive_rsqrt_sb,
@@ -850,8 +866,6 @@ def gdn_tkg_pool(q, k, v, z, b, a, A_log, dt_bias, norm_weight, read, write, has
     initial_slots_sb = nl.ndarray((1, B), dtype=nl.int32, buffer=nl.sbuf)
     nisa.memset(dst=initial_slots_sb, value=-1)
     nisa.tensor_copy_predicated(dst=initial_slots_sb, src=read_slots_sb, predicate=has_initial_state_sb)
-    write_slots_sb = nl.ndarray((1, B), dtype=nl.int32, buffer=nl.sbuf)
-    nisa.dma_copy(dst=write_slots_sb, src=write, dge_mode=nisa.dge_mode.hwdge, engine=nisa.engine.scalar)
     constant_sb = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.memset(dst=constant_sb, value=0.0)
     constant_sb_2 = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
@@ -867,6 +881,8 @@ def gdn_tkg_pool(q, k, v, z, b, a, A_log, dt_bias, norm_weight, read, write, has
         on_false_value=0.0,
         cmp_op=nl.equal,
     )
+    write_slots_sb = nl.ndarray((1, B), dtype=nl.int32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=write_slots_sb, src=write, dge_mode=nisa.dge_mode.hwdge, engine=nisa.engine.scalar)
     constant_sb_3 = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.memset(dst=constant_sb_3, value=-1.0)
 

@@ -48,50 +48,33 @@ def load_rows(dst, src, row, period, outer, inner, step, base):
         )
 
 
-def load_vectors(a, dt_bias, q, k, b, A_log, z, v, rows, entry, T, Hk, G, token, row, K, V):
+def load_vectors(a, dt_bias, q, k, b, A_log, z, v, rows, row, Hk, G, T, token, K, V):
     """Bring in the vectors of a tile of rows, one row per partition."""
     # gdn_verify.gdn:41: o, S, states = scan[T every 1] gated_delta(
     a_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.dma_copy(
-        dst=a_sb,
-        src=a.ap(pattern=[[1, rows], [1, 1]], offset=entry * T * Hk * G + token * Hk * G + row),
-        dge_mode=nisa.dge_mode.hwdge,
-        engine=nisa.engine.scalar,
-    )
+    load_rows(a_sb, a, row, Hk * G, T * Hk * G, 1, 1, token * Hk * G)
     dt_bias_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.dma_copy(
-        dst=dt_bias_sb,
-        src=dt_bias[row : row + rows],
-        dge_mode=nisa.dge_mode.hwdge,
-        engine=nisa.engine.scalar,
-    )
+    load_rows(dt_bias_sb, dt_bias, row, Hk * G, 0, 1, 1, 0)
     q_sb = nl.ndarray((rows, K), dtype=q.dtype, buffer=nl.sbuf)
-    load_rows(q_sb, q, row, G, K, 0, 1, entry * T * Hk * K + token * Hk * K)
+    for entry in range(row // (Hk * G), (row + rows - 1) // (Hk * G) + 1):
+        place = max(0, entry * Hk * G - row)
+        begin = place + row - entry * Hk * G
+        many = min(rows, (entry + 1) * Hk * G - row) - place
+        load_rows(q_sb[place : place + many, :], q, begin, G, K, 0, 1, entry * T * Hk * K + token * Hk * K)
     k_sb = nl.ndarray((rows, K), dtype=k.dtype, buffer=nl.sbuf)
-    load_rows(k_sb, k, row, G, K, 0, 1, entry * T * Hk * K + token * Hk * K)
+    for entry in range(row // (Hk * G), (row + rows - 1) // (Hk * G) + 1):
+        place = max(0, entry * Hk * G - row)
+        begin = place + row - entry * Hk * G
+        many = min(rows, (entry + 1) * Hk * G - row) - place
+        load_rows(k_sb[place : place + many, :], k, begin, G, K, 0, 1, entry * T * Hk * K + token * Hk * K)
     b_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.dma_copy(
-        dst=b_sb,
-        src=b.ap(pattern=[[1, rows], [1, 1]], offset=entry * T * Hk * G + token * Hk * G + row),
-        dge_mode=nisa.dge_mode.hwdge,
-        engine=nisa.engine.scalar,
-    )
+    load_rows(b_sb, b, row, Hk * G, T * Hk * G, 1, 1, token * Hk * G)
     A_log_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.dma_copy(dst=A_log_sb, src=A_log[row : row + rows], dge_mode=nisa.dge_mode.hwdge, engine=nisa.engine.scalar)
+    load_rows(A_log_sb, A_log, row, Hk * G, 0, 1, 1, 0)
     z_sb = nl.ndarray((rows, V), dtype=z.dtype, buffer=nl.sbuf)
-    nisa.dma_copy(
-        dst=z_sb,
-        src=z.ap(pattern=[[V, rows], [1, V]], offset=entry * T * Hk * G * V + token * Hk * G * V + row * V),
-        dge_mode=nisa.dge_mode.hwdge,
-        engine=nisa.engine.scalar,
-    )
+    load_rows(z_sb, z, row, Hk * G, T * Hk * G * V, V, 1, token * Hk * G * V)
     v_sb = nl.ndarray((rows, V), dtype=v.dtype, buffer=nl.sbuf)
-    nisa.dma_copy(
-        dst=v_sb,
-        src=v.ap(pattern=[[V, rows], [1, V]], offset=entry * T * Hk * G * V + token * Hk * G * V + row * V),
-        dge_mode=nisa.dge_mode.hwdge,
-        engine=nisa.engine.scalar,
-    )
+    load_rows(v_sb, v, row, Hk * G, T * Hk * G * V, V, 1, token * Hk * G * V)
     return a_sb, dt_bias_sb, q_sb, k_sb, b_sb, A_log_sb, z_sb, v_sb
 
 
@@ -137,15 +120,21 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V):
     nisa.activation(dst=k_squared_sb, op=nl.square, data=k_sb)
     # gdn_verify.gdn:40: decay = exp(log_decay(a, A_log, dt_bias))
     a_ratio_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=a_ratio_sb, data=a_exp_sb, op0=nl.multiply, operand0=a_inverse_sb)
+    nisa.tensor_scalar(
+        dst=a_ratio_sb,
+        data=a_exp_sb,
+        op0=nl.multiply,
+        operand0=a_inverse_sb,
+        op1=nl.multiply,
+        operand1=a_exp_sb,
+    )
     # gdn_verify.gdn:41: o, S, states = scan[T every 1] gated_delta(
     q_k_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_tensor(dst=q_k_sb, data1=q_sb, data2=k_sb, op=nl.multiply)
     k_q_T_sb = nl.ndarray((K, 2 * rows), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_copy(dst=k_q_T_sb[:, ::2], src=k_turned_psum, engine=nisa.engine.scalar)
     # gdn_verify.gdn:40: decay = exp(log_decay(a, A_log, dt_bias))
-    a_ratio_squared_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=a_ratio_squared_sb, data=a_ratio_sb, op0=nl.multiply, operand0=a_ratio_sb)
+    nisa.tensor_scalar(dst=a_ratio_sb, data=a_ratio_sb, op0=nl.subtract, operand0=a_exp_sb, reverse0=True)
     # gdn_verify.gdn:42: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S
     k_sum_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_reduce(dst=k_sum_sb, op=nl.add, data=k_squared_sb, axis=1)
@@ -154,28 +143,22 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V):
     # gdn_verify.gdn:41: o, S, states = scan[T every 1] gated_delta(
     nisa.tensor_copy(dst=k_q_T_sb[:, 1::2], src=q_turned_psum, engine=nisa.engine.scalar)
     # gdn_verify.gdn:40: decay = exp(log_decay(a, A_log, dt_bias))
-    a_softplus_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(
-        dst=a_softplus_sb,
-        data=a_ratio_squared_sb,
-        op0=nl.add,
-        operand0=0.99315924,
-        op1=nl.multiply,
-        operand1=a_ratio_squared_sb,
-    )
+    a_ratio_squared_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=a_ratio_squared_sb, data=a_ratio_sb, op0=nl.multiply, operand0=a_ratio_sb)
     # gdn_verify.gdn:42: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S
     q_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=q_shifted_sb, data=q_sum_sb, op0=nl.add, operand0=1e-06)
     k_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=k_shifted_sb, data=k_sum_sb, op0=nl.add, operand0=1e-06)
     # gdn_verify.gdn:40: decay = exp(log_decay(a, A_log, dt_bias))
+    a_softplus_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
         dst=a_softplus_sb,
-        data=a_softplus_sb,
-        op0=nl.add,
-        operand0=1.4214401,
-        op1=nl.multiply,
-        operand1=a_ratio_squared_sb,
+        data=a_ratio_squared_sb,
+        op0=nl.multiply,
+        operand0=0.00054496719,
+        op1=nl.add,
+        operand1=0.0021889079,
     )
     # gdn_verify.gdn:42: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S
     q_rsqrt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
@@ -195,10 +178,10 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V):
     nisa.tensor_scalar(
         dst=a_softplus_sb,
         data=a_softplus_sb,
-        op0=nl.add,
-        operand0=2.36759878,
-        op1=nl.multiply,
-        operand1=a_ratio_squared_sb,
+        op0=nl.multiply,
+        operand0=a_ratio_squared_sb,
+        op1=nl.add,
+        operand1=0.012506571,
     )
     A_log_scaled_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=A_log_scaled_sb, data=A_log_exp_sb, op0=nl.multiply, operand0=-1.0)
@@ -209,10 +192,10 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V):
     nisa.tensor_scalar(
         dst=a_softplus_sb,
         data=a_softplus_sb,
-        op0=nl.add,
-        operand0=7.10283312,
-        op1=nl.multiply,
-        operand1=a_ratio_sb,
+        op0=nl.multiply,
+        operand0=a_ratio_squared_sb,
+        op1=nl.add,
+        operand1=0.083333016,
     )
     # gdn_verify.gdn:44: output out: X[B, T, Hv, V] = rms_norm[V](o) * norm_weight * silu(z)
     z_exp_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
@@ -249,15 +232,24 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V):
         dst=a_softplus_sb,
         data=a_softplus_sb,
         op0=nl.multiply,
-        operand0=0.281577784,
+        operand0=a_ratio_squared_sb,
+        op1=nl.add,
+        operand1=1.0,
+    )
+    nisa.tensor_scalar(
+        dst=a_softplus_sb,
+        data=a_softplus_sb,
+        op0=nl.multiply,
+        operand0=a_ratio_sb,
         op1=nl.add,
         operand1=a_max_sb,
     )
-    decay_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.activation(dst=decay_sb, op=nl.exp, data=a_softplus_sb, scale=A_log_scaled_sb)
     # gdn_verify.gdn:44: output out: X[B, T, Hv, V] = rms_norm[V](o) * norm_weight * silu(z)
     z_shifted_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=z_shifted_sb, data=z_exp_sb, op0=nl.add, operand0=1.0)
+    # gdn_verify.gdn:40: decay = exp(log_decay(a, A_log, dt_bias))
+    decay_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.activation(dst=decay_sb, op=nl.exp, data=a_softplus_sb, scale=A_log_scaled_sb)
     # gdn_verify.gdn:41: o, S, states = scan[T every 1] gated_delta(
     v_k_beta_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
@@ -342,7 +334,7 @@ def spread_decay(identity_sb, prepared, ones_sb, rows, K):
     return decay_T_sb
 
 
-def load_states(recurrent_state, K, rows, V, entry, Hk, G, row):
+def load_states(recurrent_state, K, rows, V, row):
     """Bring in the states of a group, one head after the other along the free axis."""
     # gdn_verify.gdn:41: o, S, states = scan[T every 1] gated_delta(
     state_sb = nl.ndarray((K, rows * V), dtype=nl.float32, buffer=nl.sbuf)
@@ -350,10 +342,7 @@ def load_states(recurrent_state, K, rows, V, entry, Hk, G, row):
         count = min(8, rows - start)
         nisa.dma_copy(
             dst=state_sb[:, start * V : start * V + count * V],
-            src=recurrent_state.ap(
-                pattern=[[V, K], [K * V, count], [1, V]],
-                offset=entry * Hk * G * K * V + (row + start) * K * V,
-            ),
+            src=recurrent_state.ap(pattern=[[V, K], [K * V, count], [1, V]], offset=(row + start) * K * V),
         )
     return state_sb
 
@@ -505,7 +494,7 @@ def group_outputs(prepared, read_1_psum, rows, V, lane, heads):
     )
 
 
-def finish_rows(out, prepared, rows, V, entry, T, Hk, G, token, row):
+def finish_rows(out, prepared, rows, V, row, Hk, G, token, T):
     """Finish the outputs of a tile of rows and send them to HBM."""
     (
         k_q_T_sb,
@@ -537,37 +526,38 @@ def finish_rows(out, prepared, rows, V, entry, T, Hk, G, token, row):
         op1=nl.multiply,
         operand1=o_sb,
     )
-    nisa.dma_copy(
-        dst=out.ap(pattern=[[V, rows], [1, V]], offset=entry * T * Hk * G * V + token * Hk * G * V + row * V),
-        src=out_sb,
-    )
-
-
-def store_states(recurrent_state, state_sb, rows, entry, Hk, G, K, V, row):
-    """Send new states to HBM."""
-    for start in range(0, rows, 8):
-        count = min(8, rows - start)
-        # gdn_verify.gdn:41: o, S, states = scan[T every 1] gated_delta(
+    for entry in range(row // (Hk * G), (row + rows - 1) // (Hk * G) + 1):
+        place = max(0, entry * Hk * G - row)
+        begin = place + row - entry * Hk * G
+        many = min(rows, (entry + 1) * Hk * G - row) - place
         nisa.dma_copy(
-            dst=recurrent_state.ap(
-                pattern=[[V, K], [K * V, count], [1, V]],
-                offset=entry * Hk * G * K * V + (row + start) * K * V,
-            ),
-            src=state_sb[:, start * V : start * V + count * V],
+            dst=out.ap(pattern=[[V, many], [1, V]], offset=token * Hk * G * V + entry * T * Hk * G * V + begin * V),
+            src=out_sb[place : place + many, :],
         )
 
 
-def store_token_states(states_out, state_sb, rows, entry, T, Hk, G, K, V, token, row):
+def store_states(recurrent_state, state_sb, row, lane, start, K, V, count):
+    """Send new states to HBM."""
+    # gdn_verify.gdn:41: o, S, states = scan[T every 1] gated_delta(
+    nisa.dma_copy(
+        dst=recurrent_state.ap(pattern=[[V, K], [K * V, count], [1, V]], offset=(row + lane + start) * K * V),
+        src=state_sb[:, (lane + start) * V : (lane + start) * V + count * V],
+    )
+
+
+def store_token_states(states_out, state_sb, row, lane, start, Hk, G, count, token, K, V, T):
     """Send the states after this token to HBM; zeros where it is no token."""
-    for start in range(0, rows, 8):
-        count = min(8, rows - start)
+    for entry in range((row + lane + start) // (Hk * G), (row + lane + start + count - 1) // (Hk * G) + 1):
+        place = max(0, entry * Hk * G - (row + lane + start))
+        begin = place + row + lane + start - entry * Hk * G
+        many = min(count, (entry + 1) * Hk * G - (row + lane + start)) - place
         # gdn_verify.gdn:41: o, S, states = scan[T every 1] gated_delta(
         nisa.dma_copy(
             dst=states_out.ap(
-                pattern=[[V, K], [K * V, count], [1, V]],
-                offset=entry * T * Hk * G * K * V + token * Hk * G * K * V + (row + start) * K * V,
+                pattern=[[V, K], [K * V, many], [1, V]],
+                offset=token * Hk * G * K * V + entry * T * Hk * G * K * V + begin * K * V,
             ),
-            src=state_sb[:, start * V : start * V + count * V],
+            src=state_sb[:, (lane + start) * V + place * V : (lane + start) * V + place * V + many * V],
         )
 
 
@@ -676,32 +666,90 @@ def gdn_tkg_tokens(q, k, v, z, b, a, A_log, dt_bias, norm_weight, recurrent_stat
     # Loads ScalarE's function table while the first transfers are under way.
     nisa.activation(dst=warm_sb, op=nl.exp, data=ones_sb[:, :1])
 
-    # ========== Batch entries, tiles of their heads, tokens ==========
-    for entry in range(first // (Hk * G), (last - 1) // (Hk * G) + 1):
-        begin = max(first, entry * Hk * G) - entry * Hk * G
-        end = min(last, entry * Hk * G + Hk * G) - entry * Hk * G
-        for row in range(begin, end, ROWS):
-            rows = min(ROWS, end - row)
-            state_sb = load_states(recurrent_state, K, rows, V, entry, Hk, G, row)
-            for token in range(T):
-                vectors = load_vectors(a, dt_bias, q, k, b, A_log, z, v, rows, entry, T, Hk, G, token, row, K, V)
-                prepared = prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V)
-                decay_T_sb = spread_decay(identity_sb, prepared, ones_sb, rows, K)
-                for lane in range(0, rows, GROUP):
-                    heads = min(GROUP, rows - lane)
-                    raw_psum = nl.ndarray(
-                        (min(V, ROWS), 2 * heads * ((V + ROWS - 1) // ROWS)),
+    # ========== Tiles of rows, tokens, groups: update one, read the next ==========
+    if first < last:
+        state_sb = load_states(recurrent_state, K, min(ROWS, last - first), V, first)
+    for row in range(first, last, ROWS):
+        rows = min(ROWS, last - row)
+        heads = min(GROUP, rows)
+        vectors = load_vectors(a, dt_bias, q, k, b, A_log, z, v, rows, row, Hk, G, T, 0, K, V)
+        if T > 1:
+            coming_vectors = load_vectors(a, dt_bias, q, k, b, A_log, z, v, rows, row, Hk, G, T, 1, K, V)
+        prepared = prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V)
+        decay_T_sb = spread_decay(identity_sb, prepared, ones_sb, rows, K)
+        raw_psum = nl.ndarray((min(V, ROWS), 2 * heads * ((V + ROWS - 1) // ROWS)), dtype=nl.float32, buffer=nl.psum)
+        for head in range(heads):
+            read_head(raw_psum, state_sb, prepared, V, heads, head, 0)
+        read_1_psum = group_deltas(prepared, raw_psum, rows, V, heads, 0)
+        for token in range(T):
+            if token == T - 1 and row + ROWS < last:
+                next_state_sb = load_states(recurrent_state, K, min(ROWS, last - row - ROWS), V, row + ROWS)
+            for lane in range(0, rows, GROUP):
+                heads = min(GROUP, rows - lane)
+                # The next step: more heads, or the next token. None after the last one.
+                next_lane = lane + GROUP if lane + GROUP < rows else 0
+                next_token = token if lane + GROUP < rows else token + 1
+                next_heads = min(GROUP, rows - next_lane) if next_token < T else 0
+                next_prepared, next_decay_T_sb = prepared, decay_T_sb
+                if next_heads > 0:
+                    next_raw_psum = nl.ndarray(
+                        (min(V, ROWS), 2 * next_heads * ((V + ROWS - 1) // ROWS)),
                         dtype=nl.float32,
                         buffer=nl.psum,
                     )
-                    for head in range(heads):
-                        read_head(raw_psum, state_sb, prepared, V, heads, head, lane)
-                    read_1_psum = group_deltas(prepared, raw_psum, rows, V, heads, lane)
-                    for head in range(heads):
+                    if next_lane == 0:
+                        next_vectors = coming_vectors
+                        if next_token + 1 < T:
+                            coming_vectors = load_vectors(
+                                a,
+                                dt_bias,
+                                q,
+                                k,
+                                b,
+                                A_log,
+                                z,
+                                v,
+                                rows,
+                                row,
+                                Hk,
+                                G,
+                                T,
+                                next_token + 1,
+                                K,
+                                V,
+                            )
+                        next_prepared = prepare_rows(next_vectors, norm_weight_sb, constant_sb, rows, K, V)
+                        next_decay_T_sb = spread_decay(identity_sb, next_prepared, ones_sb, rows, K)
+                reads_per_update = max(2, (next_heads + heads - 1) // heads)
+                deltas_at = heads - 1 if rows <= GROUP else min(17, heads - 1)
+                read = 0
+                for start in range(0, heads, 8):
+                    count = min(8, heads - start)
+                    for head in range(start, start + count):
                         update_head(state_sb, decay_T_sb, identity_sb, prepared, K, V, lane, head, heads)
-                    group_outputs(prepared, read_1_psum, rows, V, lane, heads)
-                finish_rows(out, prepared, rows, V, entry, T, Hk, G, token, row)
-                store_token_states(states_out, state_sb, rows, entry, T, Hk, G, K, V, token, row)
-            store_states(recurrent_state, state_sb, rows, entry, Hk, G, K, V, row)
+                        ready = min((heads if head == heads - 1 else max(0, head + 1 - 2)) if rows <= GROUP else reads_per_update * (head + 1), next_heads)
+                        for other in range(read, ready):
+                            read_head(next_raw_psum, state_sb, next_prepared, V, next_heads, other, next_lane)
+                        read = ready
+                        if head == min(1, heads - 1):
+                            group_outputs(prepared, read_1_psum, rows, V, lane, heads)
+                        if lane + heads == rows and head == min(2, heads - 1):
+                            finish_rows(out, prepared, rows, V, row, Hk, G, token, T)
+                        if next_heads > 0 and head == deltas_at:
+                            next_read_1_psum = group_deltas(
+                                next_prepared,
+                                next_raw_psum,
+                                rows,
+                                V,
+                                next_heads,
+                                next_lane,
+                            )
+                    store_token_states(states_out, state_sb, row, lane, start, Hk, G, count, token, K, V, T)
+                    if token == T - 1:
+                        store_states(recurrent_state, state_sb, row, lane, start, K, V, count)
+                if next_heads > 0:
+                    read_1_psum, prepared, decay_T_sb = next_read_1_psum, next_prepared, next_decay_T_sb
+        if row + ROWS < last:
+            state_sb = next_state_sb
 
     return out, recurrent_state, states_out

@@ -36,7 +36,7 @@ class Addresses:
         """The slot each entry reads; None for a state in no pool."""
         if state.slots is None:
             return None
-        slots = self._row(state.slots.read, state.slots.batch)
+        slots = self.numbers(state.slots.read, state.slots.batch)
         if state.unless is None:
             return slots
         key = (state.slots.read, state.unless)
@@ -48,15 +48,16 @@ class Addresses:
         """The slot each entry writes; None for none."""
         if state.slots is None or state.slots.write is None:
             return None
-        return self._row(state.slots.write, state.slots.batch)
+        return self.numbers(state.slots.write, state.slots.batch)
 
     def kept(self, state: State) -> View | None:
         """How many tokens of the last call each entry kept; None for a state without that."""
         if state.accepted is None:
             return None
-        return self._row(state.accepted.symbol, state.type.axes[0])
+        return self.numbers(state.accepted.symbol, state.type.axes[0])
 
-    def _row(self, symbol: Symbol, axis: str) -> View:
+    def numbers(self, symbol: Symbol, axis: str) -> View:
+        """An input of one number per entry."""
         if symbol not in self.rows:
             self.rows[symbol] = self._loaded(symbol, Name(axis))
         return self.rows[symbol]
@@ -70,7 +71,7 @@ class Addresses:
     def _selected(self, read: View, unless: Symbol, axis: str) -> View:
         """The slots to read, -1 where the flag is false."""
         block, batch, name = self.block, Name(axis), self._name(unless)
-        flag = self._row(unless, axis)
+        flag = self.numbers(unless, axis)
         predicate = block.tile(f"{name}_sb", (ONE, batch), U8)
         block.do("tensor_copy", dst=predicate, src=flag)
         chosen = block.tile("initial_slots_sb", (ONE, batch), I32)

@@ -214,25 +214,22 @@ def _sigmoid(algebra: Algebra, x: Term) -> Term:
 
 
 def _softplus(algebra: Algebra, x: Term) -> Term:
-    """max(x, 0) + log1p(e) with e = exp(-|x|), to 4e-7 of itself at both ends.
+    """max(x, 0) + log1p(e) with e = exp(-|x|), to 3 units in the last place at both ends.
 
-    log1p(e) = 2 artanh(s), s = e / (2 + e) <= 1/3, as a polynomial of z = s^2. No function but exp.
+    log1p(e) = 2 artanh(s / 2), s = 2 e / (2 + e) = e - e^2 / (2 + e) <= 2 / 3, as s times a
+    polynomial of z = s^2. The second form of s is off by little more than e. No function but exp.
     """
     minus_magnitude = algebra.primitive("min", _neg(algebra, x), x)
     e = algebra.primitive("exp", minus_magnitude)
     inverse = _reciprocal(algebra, algebra.primitive("add", e, algebra.known(2.0)))
-    s = algebra.product(e, inverse)
-    algebra.whole.add(s)
+    s = algebra.primitive("sub", e, algebra.product(e, inverse, e))
     z = algebra.product(s, s)
     algebra.whole.add(z)
-    polynomial = z
-    for coefficient in _ARTANH[:0:-1]:
-        shifted = algebra.primitive("add", polynomial, algebra.known(coefficient))
-        polynomial = algebra.product(shifted, z)
-    polynomial = algebra.primitive("add", polynomial, algebra.known(_ARTANH[0]))
-    artanh = algebra.product(polynomial, s)
-    algebra.whole.add(artanh)
-    log1p = algebra.product(algebra.known(_ARTANH_LEADING), artanh)
+    polynomial = algebra.known(_ARTANH[0])
+    for coefficient in _ARTANH[1:]:
+        scaled = algebra.product(polynomial, z)
+        polynomial = algebra.primitive("add", scaled, algebra.known(coefficient))
+    log1p = algebra.product(polynomial, s)
     result = algebra.primitive("add", log1p, algebra.primitive("max", x, algebra.known(0.0)))
     algebra.hint(minus_magnitude, "minus_abs", x)
     algebra.hint(inverse, "inverse", x)
@@ -242,10 +239,8 @@ def _softplus(algebra: Algebra, x: Term) -> Term:
     return result
 
 
-_ARTANH = (7.10283312, 2.36759878, 1.42144010, 0.993159240)
-_ARTANH_LEADING = 0.281577784
-"""2 artanh(s) / s = leading * (z^4 + a3 z^3 + a2 z^2 + a1 z + a0), z = s^2 <= 1/9: Chebyshev
-interpolation, 4e-9 off. A leading coefficient of 1 makes each step one instruction."""
+_ARTANH = (0.00054496719, 0.0021889079, 0.012506571, 0.083333016, 1.0)
+"""2 artanh(s / 2) / s as a polynomial of z = s^2 <= 4/9, highest power first: 1e-8 off."""
 
 
 def _pow(algebra: Algebra, base: Term, exponent: Term) -> Term:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import define, field
 
 from backends.nki.program.build import Block, part
-from backends.nki.program.nodes import F32, Integers, Token, View
+from backends.nki.program.nodes import F32, Element, Integers, Token, View
 from backends.nki.program.numbers import ONE, Literal, Number
 
 PARTITIONS = 128
@@ -22,6 +22,7 @@ class Constants:
     _ones: View | None = None
     _identity: View | None = None
     _columns: dict[Number, View] = field(factory=dict)
+    _zeros: dict[tuple[tuple[Number, ...], Element], View] = field(factory=dict)
 
     def ones(self) -> View:
         """All ones, [128, 128]: as a stationary it adds over partitions."""
@@ -45,6 +46,13 @@ class Constants:
                 cmp_op=Token("nl.equal"),
             )
         return self._identity
+
+    def zeros(self, shape: tuple[Number, ...], element: Element) -> View:
+        """Zeros, for tensors that get some."""
+        if (shape, element) not in self._zeros:
+            zeros = self._zeros[shape, element] = self.block.tile("zeros_sb", shape, element)
+            self.block.do("memset", dst=zeros, value=Literal(0.0))
+        return self._zeros[shape, element]
 
     def warm(self, function: Token) -> None:
         """Load ScalarE's table of a function while the first transfers are on their way."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from backends.nki.program.build import Block, compare, part
-from backends.nki.program.nodes import F32, Element, Function, Operand, Pattern, Range, Tile, View
+from backends.nki.program.nodes import F32, Element, Function, Pattern, Range, Tile, View
 from backends.nki.program.numbers import (
     NONE,
     ONE,
@@ -24,7 +24,6 @@ from backends.nki.refusal import refuse
 from backends.nki.select.addressing import Level, Share, Strides, row_levels, strides
 from backends.nki.select.helpers import QUEUE, load_columns, load_rows
 from backends.nki.select.layouts import Layout
-from gdsl.canonical.form import Delta
 from gdsl.ir.dims import Dim
 
 
@@ -41,6 +40,8 @@ class RowWindow:
     """Axes of which this core has a part."""
     helpers: dict[str, Function] = field(factory=dict)
     """Functions of the module that loads needed so far."""
+    by_entry: bool = False
+    """Whether a tile has rows of one entry of the batch only, the first of the outer axes."""
 
     @property
     def sizes(self) -> dict[str, Number]:
@@ -112,8 +113,26 @@ class InputSource:
                 self._affine(block, dst, layout, across, level.step)
             case (outer, inner):
                 self._wrapped(block, dst, layout, across, (outer, inner))
+            case (_, _, _) if self.window.axes[0] in self.strides.axes:
+                self._by_entry(block, dst, layout)
             case _:
                 raise refuse(f"input `{self.tile.name}` has rows at more than two strides", None)
+
+    def _by_entry(self, block: Block, dst: View, layout: Layout) -> None:
+        """Entry of the batch by entry, whose rows lie at two strides."""
+        window = self.window
+        with entries_of(block, window, (window.first, window.count)) as rows_of_entry:
+            body, entry, begin, many, place = rows_of_entry
+            inner = evolve(
+                window,
+                axes=window.axes[1:],
+                first=begin,
+                count=many,
+                outer={window.axes[0]: entry, **window.outer},
+            )
+            rows: tuple[Number, Number] = (place, many)
+            held = part(dst, rows, None) if layout is Layout.ROWS else part(dst, None, rows)
+            evolve(self, window=inner)._load(body, held, layout)
 
     def _repeat(
         self,
@@ -181,10 +200,10 @@ def store_rows(
 ) -> None:
     """Add the transfers of the rows of the window, [rows, wide], to an output tensor."""
     tensor = strides(dims)
-    step = _row_step(tensor, window, tile.name)
+    apart, step = row_step(tensor, window, tile.name)
     across = (tensor.of(wide), Name(wide)) if wide else (ONE, ONE)
     base = base_of(tensor, window)
-    if not window.shares or window.outer:
+    if not apart:
         dst = _affine(tile, step, across, window, wide is not None, base)
         block.do("dma_copy", dst=dst, src=source)
         return
@@ -214,14 +233,16 @@ def entries_of(
         yield body, entry, begin, body.let_named("many", end - place), place
 
 
-def _row_step(tensor: Strides, window: RowWindow, name: str) -> Number:
-    """The stride of the rows of an output or a state: of one entry where cores share heads."""
-    apart = bool(window.shares) and not window.outer
-    axes = window.axes[1:] if apart else window.axes
-    levels = row_levels(tensor, axes, window.sizes)
-    if len(levels) != 1 or levels[0].step == ZERO:
-        raise refuse(f"`{name}` does not hold the rows of the state in order", None)
-    return levels[0].step
+def row_step(tensor: Strides, window: RowWindow, name: str) -> tuple[bool, Number]:
+    """Whether entries of the batch lie apart in an output or a state, and the stride of its rows.
+
+    They do in a pool, where cores share heads, and where the tokens of an entry lie between.
+    """
+    for apart in (False, True):
+        levels = row_levels(tensor, window.axes[apart:], window.sizes)
+        if len(levels) == 1 and levels[0].step != ZERO:
+            return apart, levels[0].step
+    raise refuse(f"`{name}` does not hold the rows of the state in order", None)
 
 
 def base_of(tensor: Strides, window: RowWindow) -> Number:
@@ -232,71 +253,6 @@ def base_of(tensor: Strides, window: RowWindow) -> Number:
     for axis, share in window.shares.items():
         base = base + share.first * tensor.of(axis)
     return base
-
-
-def move_states(
-    block: Block,
-    tile: Tile,
-    dims: tuple[Dim, ...],
-    window: RowWindow,
-    rows: tuple[Number, Number],
-    delta: Delta,
-    chip: View,
-    *,
-    store: bool,
-    values: tuple[Number, Number] | None = None,
-    kept: Callable[[Pattern], Pattern] = lambda pattern: pattern,
-    ring: Mapping[str, Operand] = {},
-) -> None:
-    """Add the transfers of the states of rows (first, count): [K, count, V] in HBM.
-
-    `chip` is [K, count * V]; with `values` (first, count) those alone, [values, count * K]. `kept`
-    may let the address depend on what is known on the device. `ring` names the queue.
-    """
-    tensor = strides(dims)
-    step, (first, count) = _row_step(tensor, window, tile.name), rows
-    width, base = Name(delta.key_axis if values else delta.value_axis), base_of(tensor, window)
-
-    def transfer(body: Block, row: Number, many: Number, start: Number, part_: View) -> None:
-        steps, within = state_steps(tensor, delta, (step, many), values)
-        hbm = kept(Pattern(tile, steps, start + row * step + within))
-        dst, src = (hbm, part_) if store else (part_, hbm)
-        body.do("dma_copy", dst=dst, src=src, **ring)
-
-    if not window.shares or window.outer:
-        transfer(block, first, count, base, chip)
-        return
-    with entries_of(block, window, rows) as (body, entry, begin, many, place):
-        of_entry = columns_of(chip, place * width, many * width)
-        transfer(body, begin, many, base + entry * tensor.of(window.axes[0]), of_entry)
-
-
-def state_steps(
-    tensor: Strides,
-    delta: Delta,
-    rows: tuple[Number, Number],
-    values: tuple[Number, Number] | None,
-) -> tuple[tuple[tuple[Number, Number], ...], Number]:
-    """The access pattern of the states of rows (step, count) as they lie on chip, and its start.
-
-    Partitions first: K, or the `values` (first, count) of states that are stored [V, K].
-    """
-    K, V = Name(delta.key_axis), Name(delta.value_axis)
-    of_key, of_value = tensor.of(K.name), tensor.of(V.name)
-    if values is None:
-        return ((of_key, K), rows, (of_value, V)), ZERO
-    first, count = values
-    return ((of_value, count), rows, (of_key, K)), first * of_value
-
-
-def columns_of(view: View, first: Number, count: Number) -> View:
-    """Columns of a tile, or of a slice of it."""
-    if view.index is None:
-        return part(view, None, (first, count))
-    partitions, columns = view.index
-    assert columns is not None
-    start = columns.start + first
-    return View(view.tile, (view.shape[0], count), (partitions, Range(start, start + count)))
 
 
 def _affine(

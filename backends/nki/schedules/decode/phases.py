@@ -26,7 +26,6 @@ from backends.nki.schedules.addresses import Addresses
 from backends.nki.schedules.decode.calls import ROWS
 from backends.nki.schedules.decode.order import order_loads, order_preparation
 from backends.nki.schedules.decode.reads import Moving, moving_keys, rounded_state
-from backends.nki.schedules.decode.slots import Slots, slots_of
 from backends.nki.schedules.decode.states import load_states, store_states, store_token_states
 from backends.nki.schedules.decode.step import Step
 from backends.nki.schedules.decode.turned import turn_in, turned_shape, value_major
@@ -51,6 +50,7 @@ PHASES = {
     "group_outputs": "Outputs of the rule for a group, from the reads and the deltas.",
     "finish_rows": "Finish the outputs of a tile of rows and send them to HBM.",
     "store_states": "Send new states to HBM.",
+    "token_entries": "Which entries of the batch have this token, and which have ended.",
     "store_token_states": "Send the states after this token to HBM; zeros where it is no token.",
 }
 """Functions of the emitted module, in the order a row meets them."""
@@ -78,10 +78,6 @@ class Phases:
     ring: Mapping[str, Operand] = field(factory=dict)
     """The queue of the states, where they share one with other transfers."""
     blocks: dict[str, Block] = field(init=False)
-    accepted: View | None = field(init=False)
-    """How many tokens of the last call were kept, [1, batch], for states stored after each."""
-    slots: Slots | None = field(init=False)
-    """The slots of a state that lies in a pool."""
     selector: Selector = field(init=False)
     state: View = field(init=False)
     """States of a group, [K, heads * V]."""
@@ -97,8 +93,6 @@ class Phases:
     def __attrs_post_init__(self) -> None:
         origin = self.step.run.span
         self.blocks = {name: Block(self.names, origin=origin) for name in PHASES}
-        self.accepted = self.addresses.kept(self.step.state)
-        self.slots = slots_of(self.addresses, self.step)
         K, V = self.sizes
         self.selector = Selector(
             algebra=self.step.algebra,
@@ -153,7 +147,7 @@ class Phases:
     @property
     def resident(self) -> bool:
         """Whether the states of a tile of rows stay in SBUF from token to token."""
-        return bool(self.window.outer)
+        return self.step.run.axis is not None
 
     @property
     def place(self) -> Number:

@@ -13,7 +13,6 @@ from attrs import define
 from backends.nki.contract import Contract
 from backends.nki.program.build import Block, Names, compare
 from backends.nki.program.nodes import (
-    F32,
     Allocate,
     Constant,
     Function,
@@ -36,11 +35,20 @@ from backends.nki.program.outline import Pack, defined, outline, used
 from backends.nki.schedules.addresses import Addresses
 from backends.nki.schedules.block.cut import cut
 from backends.nki.schedules.block.sections import Sections
-from backends.nki.schedules.decode.calls import GROUP, ROWS, Calls
+from backends.nki.schedules.decode.calls import (
+    DELTAS_AT,
+    FINISH_AT,
+    GROUP,
+    OUTPUTS_AT,
+    READS_PER_UPDATE,
+    ROWS,
+    Calls,
+    after_head,
+)
 from backends.nki.schedules.decode.front import Front
 from backends.nki.schedules.decode.phases import PHASES, Phases
 from backends.nki.schedules.decode.step import only_run, row_axes, step_of
-from backends.nki.schedules.decode.tokens import write_tokens
+from backends.nki.schedules.decode.tokens import Tokens
 from backends.nki.schedules.decode.update import STORE
 from backends.nki.select.constants import PARTITIONS, Constants
 from backends.nki.select.inputs import RowWindow
@@ -56,17 +64,12 @@ PACKS = {
     "load_vectors": "vectors",
     "prepare_rows": "prepared",
     "load_states": "states",
+    "token_entries": "entries",
     "group_deltas": "reads",
 }
 """What the phases that feed others return, as one tuple each."""
 BANK = 512
 """fp32 numbers of a PSUM bank and partition: values of one head."""
-_BEFORE_GROUPS = ("load_vectors", "prepare_rows", "spread_decay")
-READS_PER_UPDATE = 2
-DELTAS_AT = 17
-"""Head of the group being updated after which the next group's deltas are formed."""
-OUTPUTS_AT, FINISH_AT = 1, 2
-"""Heads after which the group's own outputs are formed, and the tile is finished."""
 
 
 def decode_program(
@@ -96,9 +99,11 @@ def decode_program(
     shares = front.begin(main, contract, axes, constants, addresses)
     window = RowWindow(axes, Name("row"), Name("rows"), shares=shares)
     if run.axis is not None:
-        outer: dict[str, Number] = {axis: Name("entry") for axis in axes[:1]}
+        by_entry = bool(sections.values)
+        outer: dict[str, Number] = {axes[0]: Name("entry")} if by_entry else {}
         outer[run.axis] = Name("token")
-        window = RowWindow(axes[1:], Name("row"), Name("rows"), outer, shares)
+        inner = axes[1:] if by_entry else axes
+        window = RowWindow(inner, Name("row"), Name("rows"), outer, shares, by_entry=by_entry)
     first, last = _rows_of_this_core(main, window, axes)
     phases = Phases(
         step=step_of(plan, contract, window, sections, front.prepare(window)),
@@ -118,12 +123,12 @@ def decode_program(
     functions, packs = _functions(phases, main)
     main.banner("Constants")
     main.extend(constants.block)
-    if window.outer:
+    if run.axis is not None:
         # A core may have no heads where cores share them.
         with main.when(compare("<", first, last)) if shares else nullcontext(main) as body:
             body.extend(front.loads)
             body.extend(front.ahead)
-            write_tokens(body, phases, functions, packs, (first, last), front.entry)
+            Tokens(phases, Calls(functions, packs), front.entry).write(body, first, last)
     else:
         _Pipeline(phases, Calls(functions, packs), first, last, front).write(main)
     return Program(
@@ -250,7 +255,7 @@ class _Pipeline:
             with block.when(self.one_tile) as late:
                 late.extend(self.front.during)
         self.calls.call(block, "prepare_rows", at)
-        self._reads(block, heads, "raw_psum")
+        self.calls.reads(block, self.phases.raw_shape(heads), "raw_psum")
         with block.loop("head", 0, heads) as (body, head):
             self.calls.call(body, "read_head", {**at, "head": head})
         self.calls.call(block, "spread_decay", at)
@@ -277,17 +282,17 @@ class _Pipeline:
         with body.when(compare("<", later, last)) as fetch:
             with fetch.when(compare("==", next_lane + GROUP, ROWS)) as new_rows:
                 window = {"row": later, "rows": smallest(ROWS, last - later)}
-                prefix = "later_" if self._vectors() else ""
+                prefix = "later_" if self.calls.vectors else ""
                 self.calls.call(new_rows, "load_vectors", window, prefix=prefix)
             states = {"row": later, "heads": smallest(GROUP, last - later)}
             self.calls.call(fetch, "load_states", states, result=f"later_{self._states}")
-        body.rebind(tuple(f"next_{n}" for n in self._prepared()), self._prepared())
+        body.rebind(tuple(f"next_{n}" for n in self._prepared), self._prepared)
         body.let_named("next_rows", rows)
         with body.when(compare(">", next_heads, 0)) as reading:
-            self._reads(reading, next_heads, "next_raw_psum")
+            self.calls.reads(reading, self.phases.raw_shape(next_heads), "next_raw_psum")
             with reading.when(compare("==", next_lane, 0)) as new_rows:
                 new_rows.let_named("next_rows", smallest(ROWS, last - group - GROUP))
-                for name in self._vectors():
+                for name in self.calls.vectors:
                     new_rows.rebind((f"next_{name}",), (f"later_{name}",))
                 self.calls.call(new_rows, "prepare_rows", ahead, prefix="next_")
                 self.calls.call(new_rows, "spread_decay", ahead, prefix="next_")
@@ -314,53 +319,32 @@ class _Pipeline:
             most = smallest(reads + READS_PER_UPDATE, next_heads)
             with body.loop("other", reads, most) as (each, other):
                 self.calls.call(each, "read_head", {**ahead, "head": other})
-            with body.when(_at(head, OUTPUTS_AT, heads)) as outputs:
+            with body.when(after_head(head, OUTPUTS_AT, heads)) as outputs:
                 self.calls.call(outputs, "group_outputs", now)
             done = compare("==", now["lane"] + heads, now["rows"])
             if self.front.last.statements:
                 done = binary("and", done, compare(">", self.last - self.first, ROWS))
-            with body.when(binary("and", done, _at(head, FINISH_AT, heads))) as finish:
+            with body.when(binary("and", done, after_head(head, FINISH_AT, heads))) as finish:
                 self.calls.call(finish, "finish_rows", now)
             reading = binary("and", compare(">", next_heads, 0), compare("==", head, DELTAS_AT))
             with body.when(reading) as deltas:
                 self.calls.call(deltas, "group_deltas", ahead, prefix="next_")
 
-    # ---- calls
+    # ---- names
 
-    def _reads(self, block: Block, heads: Number, name: str) -> None:
-        """Allocate the reads of a group."""
-        shape = self.phases.raw_shape(heads)
-        block.statements.append(Allocate(Tile(name, shape, F32, Space.PSUM)))
-
+    @property
     def _prepared(self) -> tuple[str, ...]:
         """What holds the tiles of the rows at hand."""
-        spread = self.calls.functions.get("spread_decay")
-        prepared = self.calls.packs["prepare_rows"].name
-        return (prepared, *(spread.returns if spread else ()), *self._vectors())
+        return (*self.calls.prepared, *self.calls.vectors)
 
     @property
     def _states(self) -> str:
         """What holds the states of a group."""
         return self.calls.packs["load_states"].name
 
-    def _vectors(self) -> tuple[str, ...]:
-        """The vectors as they were loaded, if a phase after the preparation uses them.
-
-        They must then outlive the loading of the next tile's.
-        """
-        pack = self.calls.packs.get("load_vectors")
-        later = (f for n, f in self.calls.functions.items() if n not in _BEFORE_GROUPS)
-        needed = pack is not None and any(pack.name in f.parameters for f in later)
-        return (pack.name,) if pack is not None and needed else ()
-
     def _moving(self) -> tuple[str, ...]:
         """What belongs to one group and is taken over from the next one when its turn comes."""
         reads = (
             (self.calls.packs["group_deltas"].name,) if "group_deltas" in self.calls.packs else ()
         )
-        return (self._states, *reads, *self._prepared())
-
-
-def _at(head: Number, place: int, heads: Number) -> Number:
-    """Whether a phase that belongs after head `place` runs now; groups may be smaller."""
-    return compare("==", head, smallest(place, heads - 1))
+        return (self._states, *reads, *self._prepared)

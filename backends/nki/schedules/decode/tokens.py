@@ -1,65 +1,206 @@
-"""The entry of a kernel for several tokens (T <= 16): the phases, token after token.
+"""The entry of a kernel for several tokens (T <= 16): group after group, token by token.
 
-The states of a tile of rows stay in SBUF from the first token to the last; a tile belongs to one
-entry of the batch, so that rows and tokens lie at plain strides. Sequences may end early: behind
-its end a sequence takes identity steps (decay 1, keys and values 0) and its outputs are zero.
+The states of a tile of rows stay in SBUF from the first token to the last. The steps are the groups
+of heads of each token; while one is updated, the next is read: the next heads of the token, or the
+first heads with the next token, whose vectors are prepared in the meantime. Where a tile has one
+group only, a head is read for the next token soon after its update. States leave a few heads at a
+time. The states of the next tile arrive during the last token.
+
+Sequences may end early: behind its end a sequence takes identity steps (decay 1, keys and values 0)
+and its outputs are zero.
 """
 
 from __future__ import annotations
 
-from backends.nki.program.build import Block
-from backends.nki.program.nodes import F32, Allocate, Function, Space, Tile
-from backends.nki.program.numbers import Largest, Name, Number, smallest
-from backends.nki.program.outline import Pack
-from backends.nki.schedules.decode.calls import GROUP, ROWS, Calls
+from attrs import define
+
+from backends.nki.program.build import Block, compare
+from backends.nki.program.numbers import (
+    ONE,
+    ZERO,
+    Choice,
+    Largest,
+    Literal,
+    Name,
+    Number,
+    binary,
+    smallest,
+)
+from backends.nki.schedules.decode.calls import (
+    DELTAS_AT,
+    FINISH_AT,
+    GROUP,
+    OUTPUTS_AT,
+    READS_PER_UPDATE,
+    ROWS,
+    Calls,
+    after_head,
+)
 from backends.nki.schedules.decode.phases import Phases
+from backends.nki.schedules.decode.states import LOAD
+
+LAG = 2
+"""Heads between the update of a state and its read, where the next group is the same one."""
+_COMING = "coming_"
+"""Names the vectors of the token that is prepared next."""
 
 
-def write_tokens(
-    main: Block,
-    phases: Phases,
-    functions: dict[str, Function],
-    packs: dict[str, Pack],
-    rows: tuple[Number, Number],
-    before: Block,
-) -> None:
-    """Add the loops over batch entries, tiles of rows, tokens and groups.
+@define
+class Tokens:
+    """Writes the loops over tiles of rows, tokens and groups."""
 
-    `before` is what an entry begins with.
-    """
-    first, last = rows
-    calls = Calls(functions, packs)
-    heads = phases.window.size(phases.window.axes)
-    main.extend(phases.constants.loads)
-    main.banner("Batch entries, tiles of their heads, tokens")
-    entries = (first // heads, (last - 1) // heads + 1)
-    with main.loop("entry", *entries, exact=True) as (body, entry):
-        body.extend(before)
-        base = entry * heads
-        begin = body.let_named("begin", Largest(first, base) - base)
-        end = body.let_named("end", smallest(last, base + heads) - base)
-        with body.loop("row", begin, end, ROWS, exact=True) as (tile, row):
-            tile.let_named("rows", smallest(ROWS, end - row))
-            calls.call(tile, "load_states", {})
-            tokens = Name(str(phases.step.run.axis))
-            with tile.loop("token", 0, tokens, exact=True) as (token, _):
-                _token(token, phases, calls)
-            calls.call(tile, "store_states", {})
+    phases: Phases
+    calls: Calls
+    before: Block
+    """What the tokens of an entry of the batch begin with."""
 
+    @property
+    def tokens(self) -> Number:
+        """T."""
+        return Name(str(self.phases.step.run.axis))
 
-def _token(block: Block, phases: Phases, calls: Calls) -> None:
-    """One token of a tile of rows."""
-    for phase in ("load_vectors", "prepare_rows", "spread_decay"):
-        calls.call(block, phase, {})
-    with block.loop("lane", 0, Name("rows"), GROUP, exact=True) as (group, lane):
-        heads = group.let_named("heads", smallest(GROUP, Name("rows") - lane))
-        shape = phases.raw_shape(heads)
-        group.statements.append(Allocate(Tile("raw_psum", shape, F32, Space.PSUM)))
-        for phase in ("read_head", "update_head"):
-            with group.loop("head", 0, heads, exact=True) as (body, _):
-                calls.call(body, phase, {})
-            if phase == "read_head":
-                calls.call(group, "group_deltas", {})
-        calls.call(group, "group_outputs", {})
-    calls.call(block, "finish_rows", {})
-    calls.call(block, "store_token_states", {})
+    def write(self, main: Block, first: Number, last: Number) -> None:
+        """Add the loops over rows [first, last) to the entry."""
+        window = self.phases.window
+        main.extend(self.phases.constants.loads)
+        if not window.by_entry:
+            main.banner("Tiles of rows, tokens, groups: update one, read the next")
+            self._tiles(main, first, last)
+            return
+        heads = window.size(window.axes)
+        main.banner("Batch entries, tiles of their heads, tokens, groups")
+        entries = (first // heads, (last - 1) // heads + 1)
+        with main.loop("entry", *entries, exact=True) as (body, entry):
+            body.extend(self.before)
+            base = entry * heads
+            begin = body.let_named("begin", Largest(first, base) - base)
+            end = body.let_named("end", smallest(last, base + heads) - base)
+            self._tiles(body, begin, end)
+
+    def _tiles(self, block: Block, begin: Number, end: Number) -> None:
+        states = self.calls.packs["load_states"].name
+        with block.when(compare("<", begin, end)) as some:
+            at = {"row": begin, "rows": smallest(ROWS, end - begin)}
+            self.calls.call(some, "load_states", at)
+        with block.loop("row", begin, end, ROWS, exact=True) as (tile, row):
+            rows = tile.let_named("rows", smallest(ROWS, end - row))
+            self._fill(tile, rows)
+            with tile.loop("token", 0, self.tokens, exact=True) as (token, at_token):
+                self._prefetch(token, row, end, at_token)
+                self.calls.call(token, "token_entries", {})
+                with token.loop("lane", 0, rows, GROUP, exact=True) as (group, lane):
+                    self._step(group, rows, lane, at_token)
+            with tile.when(compare("<", row + ROWS, end)) as more:
+                more.rebind((states,), (f"next_{states}",))
+
+    def _prefetch(self, block: Block, row: Number, end: Number, token: Number) -> None:
+        """The states of the next tile of rows, during the last token of this one."""
+        more = binary("and", self._last(token), compare("<", row + ROWS, end))
+        with block.when(more) as fetch:
+            at = {"row": row + ROWS, "rows": smallest(ROWS, end - row - ROWS)}
+            self.calls.call(fetch, "load_states", at, prefix="next_")
+
+    def _last(self, token: Number) -> Number:
+        return compare("==", token, self.tokens - 1)
+
+    def _fill(self, block: Block, rows: Number) -> None:
+        """The first group of the first token."""
+        heads = block.let_named("heads", smallest(GROUP, rows))
+        at: dict[str, Number] = {"token": ZERO, "lane": ZERO, "heads": heads}
+        self.calls.call(block, "load_vectors", at)
+        with block.when(compare(">", self.tokens, 1)) as more:
+            self.calls.call(more, "load_vectors", {"token": ONE}, prefix=_COMING)
+        self.calls.call(block, "prepare_rows", at)
+        self.calls.call(block, "spread_decay", at)
+        self.calls.reads(block, self.phases.raw_shape(heads), "raw_psum")
+        with block.loop("head", 0, heads, exact=True) as (body, head):
+            self.calls.call(body, "read_head", {**at, "head": head})
+        self.calls.call(block, "group_deltas", at)
+
+    def _step(self, block: Block, rows: Number, lane: Number, token: Number) -> None:
+        """Update a group for a token, and read the next one."""
+        heads = block.let_named("heads", smallest(GROUP, rows - lane))
+        block.comment("The next step: more heads, or the next token. None after the last one.")
+        more = compare("<", lane + GROUP, rows)
+        next_lane = block.let_named("next_lane", Choice(more, lane + GROUP, ZERO))
+        next_token = block.let_named("next_token", Choice(more, token, token + 1))
+        left = Choice(
+            compare("<", next_token, self.tokens), smallest(GROUP, rows - next_lane), ZERO
+        )
+        next_heads = block.let_named("next_heads", left)
+        now: dict[str, Number] = {"token": token, "lane": lane, "heads": heads}
+        ahead: dict[str, Number] = {"token": next_token, "lane": next_lane, "heads": next_heads}
+        ahead |= {name: Name(f"next_{name}") for name in ("raw_psum", *self._carried())}
+        self._prepare(block, ahead)
+        alone = compare("<=", rows, GROUP)
+        per_head = block.let_named(
+            "reads_per_update",
+            Largest(Literal(READS_PER_UPDATE), (next_heads + heads - 1) // heads),
+        )
+        block.let_named("deltas_at", Choice(alone, heads - 1, smallest(DELTAS_AT, heads - 1)))
+        read = block.let_named("read", ZERO)
+        with block.loop("start", 0, heads, LOAD, exact=True) as (chunk, start):
+            count = chunk.let_named("count", smallest(LOAD, heads - start))
+            with chunk.loop("head", start, start + count, exact=True) as (body, head):
+                self.calls.call(body, "update_head", {**now, "head": head})
+                lagging = Choice(
+                    compare("==", head, heads - 1), heads, Largest(ZERO, head + 1 - LAG)
+                )
+                done = Choice(alone, lagging, per_head * (head + 1))
+                ready = body.let_named("ready", smallest(done, next_heads))
+                with body.loop("other", read, ready, exact=True) as (each, other):
+                    self.calls.call(each, "read_head", {**ahead, "head": other})
+                body.let_named("read", ready)
+                self._between(body, rows, head, now, ahead)
+            self.calls.call(chunk, "store_token_states", {})
+            with chunk.when(self._last(token)) as last:
+                self.calls.call(last, "store_states", {})
+        with block.when(compare(">", next_heads, 0)) as shift:
+            carried = self._carried()
+            shift.rebind(carried, tuple(f"next_{name}" for name in carried))
+
+    def _prepare(self, block: Block, ahead: dict[str, Number]) -> None:
+        """What the next step needs; the vectors of a token are there one token ahead."""
+        held = (*self.calls.prepared, *self.calls.vectors)
+        block.rebind(tuple(f"next_{name}" for name in held), held)
+        with block.when(compare(">", ahead["heads"], 0)) as reading:
+            self.calls.reads(reading, self.phases.raw_shape(ahead["heads"]), "next_raw_psum")
+            with reading.when(compare("==", ahead["lane"], 0)) as new:
+                self._next_vectors(new, ahead)
+                self.calls.call(new, "prepare_rows", ahead, prefix="next_")
+                self.calls.call(new, "spread_decay", ahead, prefix="next_")
+
+    def _next_vectors(self, block: Block, ahead: dict[str, Number]) -> None:
+        """Take the vectors that came for the next token, and send for those of the one after."""
+        pack = self.calls.packs.get("load_vectors")
+        if pack is None:
+            return
+        block.rebind((f"next_{pack.name}",), (f"{_COMING}{pack.name}",))
+        ahead[pack.name] = Name(f"next_{pack.name}")
+        after = ahead["token"] + 1
+        with block.when(compare("<", after, self.tokens)) as more:
+            self.calls.call(more, "load_vectors", {"token": after}, prefix=_COMING)
+
+    def _between(
+        self,
+        block: Block,
+        rows: Number,
+        head: Number,
+        now: dict[str, Number],
+        ahead: dict[str, Number],
+    ) -> None:
+        """What is done after some heads of a group."""
+        heads = now["heads"]
+        with block.when(after_head(head, OUTPUTS_AT, heads)) as outputs:
+            self.calls.call(outputs, "group_outputs", now)
+        done = compare("==", now["lane"] + heads, rows)
+        with block.when(binary("and", done, after_head(head, FINISH_AT, heads))) as finish:
+            self.calls.call(finish, "finish_rows", now)
+        due = binary("and", compare(">", ahead["heads"], 0), compare("==", head, Name("deltas_at")))
+        with block.when(due) as deltas:
+            self.calls.call(deltas, "group_deltas", ahead, prefix="next_")
+
+    def _carried(self) -> tuple[str, ...]:
+        """What belongs to one step and is taken over from the next one when its turn comes."""
+        reads = self.calls.packs.get("group_deltas")
+        return (*([reads.name] if reads else ()), *self.calls.prepared, *self.calls.vectors)

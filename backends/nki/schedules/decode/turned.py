@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from backends.nki.program.build import Block, compare, part
 from backends.nki.program.nodes import Space, View
-from backends.nki.program.numbers import ZERO, Number, smallest
+from backends.nki.program.numbers import ONE, ZERO, Number, smallest
 from backends.nki.schedules.decode.calls import ROWS
 from backends.nki.select.addressing import strides
 from backends.nki.select.layouts import SCALAR, TENSOR, VECTOR
@@ -56,7 +56,7 @@ def turn_in(phases: Phases, block: Block, of: Number, head: Number) -> None:
     K, V = phases.sizes
     turned = block.tile("state_T_psum", (K, V), phases.stored, Space.PSUM)
     with phases.value_slices(block) as (body, start, width):
-        source = slice_of(phases, phases.arrived, of, (head, 1), (start, width))
+        source = slice_of(phases, phases.arrived, of, (head, ONE), (start, width))
         dst = part(turned, None, (start, width))
         body.do("nc_transpose", dst=dst, data=source, engine=TENSOR)
     place = part(phases.state, None, (head * V, V))
@@ -77,7 +77,7 @@ def turn_out(
         turned = body.tile("new_T_psum", (width, K), phases.stored, Space.PSUM)
         data = part(tile, None, (column + start, width))
         body.do("nc_transpose", dst=turned, data=data, engine=TENSOR)
-        dst = slice_of(phases, leaving, of, (head, 1), (start, width))
+        dst = slice_of(phases, leaving, of, (head, ONE), (start, width))
         mine, others = body.inner(), body.inner()
         mine.do("tensor_copy", dst=dst, src=turned, engine=SCALAR)
         others.do("tensor_copy", dst=dst, src=turned, engine=VECTOR)

@@ -12,7 +12,7 @@ from gdsl.pipeline import Definition
 from gdsl.regimes.typed import random_arguments
 from gdsl.shapes import resolve_sizes
 from gdsl.verification.precisions import precisions
-from gdsl.verification.run import ALL_REGIMES
+from gdsl.verification.request import ALL_REGIMES
 
 LOW = {"reads": "bf16"}
 REGIMES = [name for name in ALL_REGIMES if name != "weak-decay"]
