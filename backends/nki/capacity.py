@@ -53,7 +53,10 @@ def _broken(
 ) -> Iterator[tuple[Require, Mapping[str, Any]]]:
     """Yield the assertions of the head that do not hold, with the values they name."""
     shapes = {
-        p.name: SimpleNamespace(shape=tuple(int(evaluate(size, sizes)) for size in p.tile.shape))
+        p.name: SimpleNamespace(
+            shape=tuple(int(evaluate(size, sizes)) for size in p.tile.shape),
+            element_bytes=p.tile.element.bytes,
+        )
         for p in program.parameters
         if p.tile is not None
     }

@@ -93,16 +93,9 @@ def test_memory_says_need_have_and_sizes_that_fit() -> None:
         assert found("gdn_conv1d_prefill", {**sizes, axis: int(size)}, "trn2", 1) == ()
 
 
-def test_a_schedule_key_that_makes_it_fit_is_named() -> None:
-    definition = api.load("gdn_cte")
+def test_as_many_groups_are_in_flight_as_fit() -> None:
     sizes = {"B": 1, "Hk": 8, "G": 2, "T": 2048, "K": 128, "V": 128}
-    compilation = Compilation(definition, EmitOptions("trn2"), {"group": 64})
-    with pytest.raises(CompileError) as error:
-        require_fit(compilation, sizes, 1)
-    (diagnostic,) = error.value.diagnostics
-    assert diagnostic.code == "E0532"
-    assert diagnostic.help is not None
-    key = diagnostic.help.split("`")[1]
-    assert key.startswith("--set group=")
-    smaller = Compilation(definition, EmitOptions("trn2"), {"group": key.split("=")[1]})
-    assert require_fit(smaller, sizes, 1).sbuf_bytes_per_partition <= 212_984
+    for name in ("gdn_cte", "kda_cte"):
+        compilation = Compilation(api.load(name), EmitOptions("trn2"), {"group": 64})
+        need = require_fit(compilation, sizes, 1)
+        assert 150_000 < need.sbuf_bytes_per_partition <= 212_984

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from backends.nki.program.build import Block, compare
-from backends.nki.program.nodes import Space, Tile
+from backends.nki.program.nodes import F32, Space, Tile
 from backends.nki.program.numbers import (
     NONE,
+    Choice,
     Largest,
     Literal,
     Name,
     Number,
     binary,
+    smallest,
 )
 from backends.nki.program.outline import names_in
-from backends.nki.program.structures import DtypeOf, Length, Record, Slice, Text
+from backends.nki.program.structures import DtypeName, DtypeOf, Length, Record, Slice, Text
 from backends.nki.schedules.chunked.formulas import numbers_of
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.sharding import write_lanes, write_share
 from gdsl.algorithm.inverses import NAMES
 
 PARTITIONS = 128
+MOST_GROUPS, MOST_WITH_CHANNELS = 8, 6
+"""Groups in flight that fit SBUF in 16 bits at the largest sizes, chunks of 128 tokens."""
 TEAM, TILES = Name("TEAM"), Name("tiles")
 
 
@@ -107,11 +111,16 @@ def _params(schedule: Schedule) -> tuple[str, ...]:
 
 
 def _groups(schedule: Schedule) -> Number:
-    """Groups of four chunks per batch: half the schedule's `group`, which may be an argument."""
+    """Groups per batch: half the schedule's `group`, which may be an argument, as memory allows."""
+    asked: Number = Literal(max(1, int(schedule.plan.settings["group"]) // 2))
     for exposed in schedule.plan.exposed:
         if exposed.key == "group":
-            return Largest(Literal(1), Name(exposed.argument) // 2)
-    return Literal(max(1, int(schedule.plan.settings["group"]) // 2))
+            asked = Largest(Literal(1), Name(exposed.argument) // 2)
+    most = MOST_WITH_CHANNELS if schedule.scan.channels else MOST_GROUPS
+    most = most * schedule.scan.chunk.chunk // PARTITIONS
+    single = compare("==", DtypeOf(schedule.scan.query.name), DtypeName(F32))
+    fit = Choice(single, Literal(max(1, most // 2)), Literal(max(1, most)))
+    return smallest(asked, fit)
 
 
 def _algorithm(schedule: Schedule) -> Number:
