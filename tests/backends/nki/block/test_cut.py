@@ -58,8 +58,8 @@ def test_a_projection_of_a_projection() -> None:
     sections = sections_of("kda_block_tkg")
     up = next(p for p in sections.projections if p.weight.name == "W_f_up")
     assert not hasattr(up.moving, "dims")
-    assert up.moving.section.weight.name == "W_f_down"  # type: ignore[union-attr]
-    assert up.moving.field.heads == ()  # type: ignore[union-attr]
+    assert up.moving.section.weight.name == "W_f_down"
+    assert up.moving.field.heads == ()
     assert up.rounded is Dtype.BF16
 
 
