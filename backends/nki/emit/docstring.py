@@ -32,7 +32,8 @@ def docstring(plan: Plan, notes: tuple[str, ...]) -> str:
     lines += ["", "Dimensions:", *_indent(_dimensions(kernel))]
     lines += ["", "Args:", *_indent(_arguments(kernel))]
     lines += ["", "Returns:", *_indent(_returns(kernel))]
-    lines += ["", "Notes:", *_indent(_bullets((*_serving(plan), *_limits(plan), *notes)))]
+    found = (*_serving(plan), *_limits(plan), *notes)
+    lines += ["", "Notes:", *_indent(_bullets(tuple(dict.fromkeys(found))))]
     lines += ["", "Pseudocode:", *_indent(_wrapped(_pseudocode(plan)))]
     return "\n".join(line.rstrip() for line in lines)
 

@@ -55,7 +55,9 @@ def _statement(writer: Writer, statement: Statement) -> None:
         case Invoke(function=function, arguments=arguments, result=result, origin=origin):
             writer.origin(origin)
             head = f"{result} = {function}" if result else function
-            writer.call(head, [operand(argument) for argument in arguments])
+            names = [f"{name}=" for name in statement.keywords] or [""] * len(arguments)
+            values = [operand(argument) for argument in arguments]
+            writer.call(head, [f"{n}{v}" for n, v in zip(names, values, strict=True)])
         case For():
             writer.line(f"for {statement.variable} in range({_range(statement)}):")
             with writer.indented():

@@ -120,9 +120,16 @@ class Block:
         self.statements.append(Assign(name, value))
         return Name(name)
 
-    def call(self, function: str, *arguments: Operand, result: str | None = None) -> None:
-        """Add a call of a function of the program."""
-        self.statements.append(Invoke(function, arguments, result, self.origin))
+    def call(
+        self,
+        function: str,
+        *arguments: Operand,
+        result: str | None = None,
+        keywords: tuple[str, ...] = (),
+    ) -> None:
+        """Add a call of a function of the program; `keywords` name all parameters, or none."""
+        call = Invoke(function, arguments, result, keywords, origin=self.origin)
+        self.statements.append(call)
 
     def take(self, record: str, *names: str) -> None:
         """Bring fields of a record in under their own names."""

@@ -151,11 +151,15 @@ class Assign:
 
 @frozen
 class Invoke:
-    """Call a function of the program; `result` names what it returns, one value or a tuple."""
+    """Call a function of the program; `result` names what it returns, one value or a tuple.
+
+    `keywords` are the names of all its parameters where the text shall say them.
+    """
 
     function: str
     arguments: tuple[Operand, ...]
     result: str | None = None
+    keywords: tuple[str, ...] = ()
     origin: Span | None = field(default=None, eq=False, repr=False)
 
 

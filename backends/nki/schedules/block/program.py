@@ -13,7 +13,7 @@ from attrs import define, field
 
 from backends.isa.targets import TARGETS
 from backends.nki.contract import Contract
-from backends.nki.program.build import Block
+from backends.nki.program.build import Block, compare
 from backends.nki.program.nodes import F32, Element, View
 from backends.nki.program.numbers import ZERO, Literal, Name, Number
 from backends.nki.refusal import refuse
@@ -33,7 +33,7 @@ from backends.nki.schedules.block.windows import Windows, element_of
 from backends.nki.schedules.decode.calls import GROUP
 from backends.nki.schedules.decode.front import Front
 from backends.nki.select.addressing import Share
-from backends.nki.select.constants import Constants
+from backends.nki.select.constants import PARTITIONS, Constants
 from backends.nki.select.inputs import RowWindow
 from backends.nki.select.layouts import Layout, Placed
 from gdsl.ir.node import Symbol
@@ -80,6 +80,11 @@ class BlockFront(Front):
                 "the state's heads",
                 self.sections.kernel.span,
             )
+        fields = [part for c in self.sections.convolutions for part in c.fields]
+        for wide in dict.fromkeys(part.wide for part in fields):
+            if wide is not None and wide != self.sections.key_axis:
+                limit = f"{self.sections.kernel.name} needs {wide} <= 128, got {wide} = {{{wide}}}"
+                main.require(compare("<=", Name(wide), PARTITIONS), limit)
         main.banner("Heads of this core")
         return {axes[1]: share_of(main, axes[1])}
 

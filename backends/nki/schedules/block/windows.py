@@ -375,7 +375,8 @@ class Windows:
         return binary("==", Name(state.argument), NONE)
 
     def _call(self, block: Block, function: Function, known: Mapping[str, Operand]) -> None:
-        block.call(function.name, *(known[name] for name in function.parameters))
+        names = function.parameters
+        block.call(function.name, *(known[name] for name in names), keywords=names)
 
 
 def element_of(dtype: Dtype | DtypeVar | None) -> Element:
