@@ -27,6 +27,8 @@ NOWHERE: frozenset[Space] = frozenset()
 class Kind(Enum):
     """What an argument is."""
 
+    __hash__ = object.__hash__  # members are single objects; Python's own hash goes by the name
+
     OUT = "tile that is written"
     IN = "tile that is read"
     TILES = "list of tiles that are read"
@@ -196,16 +198,17 @@ class Instruction:
     not_simulated: str | None = None
     """Why the simulator refuses to run it, where it does."""
     by_name: dict[str, Param] = field(init=False, eq=False, repr=False)
+    operator_slots: tuple[Param, ...] = field(init=False, eq=False, repr=False)
+    """The arguments that name ALU operators, in call order."""
 
     @by_name.default
     def _by_name(self) -> dict[str, Param]:
         return {param.name: param for param in self.params}
 
+    @operator_slots.default
+    def _operator_slots(self) -> tuple[Param, ...]:
+        return tuple(param for param in self.params if param.kind is Kind.OPERATOR)
+
     def param(self, name: str) -> Param:
         """The argument called `name`; KeyError when there is none."""
         return self.by_name[name]
-
-    @property
-    def operator_slots(self) -> tuple[Param, ...]:
-        """The arguments that name ALU operators, in call order."""
-        return tuple(param for param in self.params if param.kind is Kind.OPERATOR)

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from backends.isa.dtypes import DTYPES, Dtype, find_dtype
 from backends.simulator.faults import Fault
+from backends.simulator.layouts import whole_layout
 from backends.simulator.location import NOWHERE, Location
-from backends.simulator.memory import Storage
+from backends.simulator.memory import Allocation, Storage, form_of
 from backends.simulator.nki_object import NKIObject
 from backends.simulator.options import SimOptions
 from backends.simulator.registers import VirtualRegister
@@ -106,22 +107,12 @@ class ArgumentMaker:
                 help="pass shape (1,)",
                 location=self.place,
             )
-        storage = Storage(
-            shape,
-            dtype,
-            self.region,
-            name=name,
-            location=self.place,
-            with_data=not self.options.shape_only,
-            with_flags=self.options.uninitialized == "fault",
-            widen=self.options.widen_to_fp32,
-            role="input",
-            values=array,
-        )
+        form = form_of(shape, dtype, self.region, widen=self.options.widen_to_fp32)
+        storage = Storage(Allocation(form, name, self.place, role="input"))
+        if not self.options.shape_only:
+            storage.fill(array, with_flags=self.options.uninitialized == "fault")
         self.tensors.append(TensorArgument(name, storage))
-        from backends.simulator.machine import whole
-
-        return whole(storage)
+        return NkiTensor(storage, whole_layout(storage), 0)
 
 
 _CONSTANTS = (bool, int, float, str, Enum, Dtype, OpToken, VirtualRegister)
@@ -175,4 +166,4 @@ def result_array(view: NkiTensor) -> NDArray[Any]:
 def storage_array(storage: Storage) -> NDArray[Any]:
     """Return an argument's contents after the run."""
     values = storage.values()
-    return values.astype(np.bool_) if storage.dtype.kind == "bool" else values
+    return values.astype(np.bool_) if storage.form.dtype.kind == "bool" else values

@@ -16,6 +16,7 @@ from backends.simulator.geometry import element_indices
 from backends.simulator.registers import VirtualRegister
 
 if TYPE_CHECKING:
+    from backends.simulator.stored_view import StoredView
     from backends.simulator.tensor import NkiTensor
 
 Indices = NDArray[np.int64]
@@ -58,7 +59,7 @@ def index_values(dynamic: Dynamic) -> NDArray[np.int64]:
 
 
 def flat_indices(
-    view: NkiTensor, *, skip: bool = False, group: int = 16
+    view: StoredView, *, skip: bool = False, group: int = 16
 ) -> tuple[Indices, NDArray[np.bool_] | None]:
     """Return the flat element index of every position of a dynamic view, and which rows are legal.
 
@@ -78,7 +79,7 @@ def flat_indices(
         raise Fault(
             "S402",
             f"run-time index {int(values[bad])} (number {bad}) is outside 0..{dynamic.extent - 1}",
-            values={"tensor": view.name or view.storage.name},
+            values={"tensor": view.storage.name or "unnamed"},
             help="pass `oob_mode=nisa.oob_mode.skip` if rows may be skipped",
         )
     values = np.where(legal, values, 0)
@@ -96,7 +97,7 @@ def flat_indices(
     return indices, None if legal.all() else legal
 
 
-def _columns(view: NkiTensor, dynamic: Dynamic, table: Indices, group: int) -> Indices:
+def _columns(view: StoredView, dynamic: Dynamic, table: Indices, group: int) -> Indices:
     """Return indices of a view whose columns are listed per partition group, row by row."""
     partitions, count = view.shape
     position = np.arange(count)
@@ -111,7 +112,7 @@ def _columns(view: NkiTensor, dynamic: Dynamic, table: Indices, group: int) -> I
     return indices
 
 
-def _check_inside(view: NkiTensor, indices: Any) -> None:
+def _check_inside(view: StoredView, indices: Any) -> None:
     """Refuse elements outside the storage."""
     if indices.size and (indices.min() < 0 or indices.max() >= view.storage_size):
         raise Fault(

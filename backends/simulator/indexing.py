@@ -13,36 +13,15 @@ from backends.simulator.faults import Fault
 from backends.simulator.geometry import Ints
 from backends.simulator.options import active_options
 
-_Layout = tuple[Ints, Ints, int]
-_LAYOUTS: dict[Any, _Layout] = {}
-"""Layouts already found, at offset 0, by shape, strides, memory and plain keys."""
-_MOST_LAYOUTS = 100_000
 
+def index_layout(
+    shape: Ints, strides: Ints, keys: tuple[Any, ...], on_chip: bool
+) -> tuple[Ints, Ints, int]:
+    """Return shape and strides of `tensor[keys]`, and how many elements further on it begins.
 
-def index_layout(shape: Ints, strides: Ints, offset: int, key: Any, on_chip: bool) -> _Layout:
-    """Return shape, strides and offset of `tensor[key]`. Raises Fault (S210, S211, S212)."""
-    keys = key if type(key) is tuple else (key,)
-    plain: list[Any] = [shape, strides, on_chip]
-    for k in keys:
-        if type(k) is slice and k.step is None:
-            plain += (k.start, k.stop)
-        elif type(k) is int:
-            plain.append((k,))
-        else:  # an ellipsis, a step, or something to refuse
-            return work_out(shape, strides, offset, keys, on_chip)
-    known = tuple(plain)
-    found = _LAYOUTS.get(known)
-    if found is None:
-        if len(_LAYOUTS) >= _MOST_LAYOUTS:
-            _LAYOUTS.clear()
-        found = _LAYOUTS[known] = work_out(shape, strides, 0, keys, on_chip)
-    return found[0], found[1], found[2] + offset
-
-
-def work_out(
-    shape: Ints, strides: Ints, offset: int, keys: tuple[Any, ...], on_chip: bool
-) -> _Layout:
-    """Work out the layout of `tensor[keys]`."""
+    Raises Fault S210, S211, S212.
+    """
+    offset = 0
     rank = len(shape)
     if Ellipsis in keys:
         keys = _expand_ellipsis(keys, rank)

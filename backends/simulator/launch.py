@@ -19,6 +19,7 @@ from backends.simulator.jit import Edge
 from backends.simulator.launch_memory import SharedMemory
 from backends.simulator.liveness import over_capacity, pinned_overlap
 from backends.simulator.machine import Machine, enter
+from backends.simulator.memory import Role, Storage
 from backends.simulator.options import SimOptions, activate
 from backends.simulator.pair import OtherProgramFailed, Pair
 from backends.simulator.shared_log import find_race
@@ -73,7 +74,7 @@ def launch(
     )
     for machine in machines:
         for argument in maker.tensors:
-            machine.recorder.add_buffer(argument.storage)
+            machine.recorder.use_of(argument.storage)
     with _collector_paused():
         outcomes = _run(machines, lambda: function(*bound.args, **bound.kwargs))
     returned = [_results(outcome.value, maker.tensors, place) for outcome in outcomes]
@@ -180,7 +181,7 @@ def _results(
                 "S105",
                 f"result {number} (`{item.name or 'unnamed'}`) is in `nl.{item.buffer.name}`",
                 help="allocate results with `buffer=nl.shared_hbm`",
-                location=item.storage.location,
+                location=item.storage.allocation.location,
             )
     return values
 
@@ -231,7 +232,8 @@ def _apply_schedule(machine: Machine, schedule: Sequence[Edge]) -> None:
                 raise Fault(
                     "S112", f"{len(by_name.get(name, ()))} instructions are named `{name}`, not one"
                 )
-        records[by_name[consumer][0]].depends_on.extend(by_name[name][0] for name in names)
+        for name in names:
+            machine.recorder.edges.setdefault(by_name[consumer][0], []).append(by_name[name][0])
 
 
 def _assign_roles(
@@ -240,13 +242,13 @@ def _assign_roles(
     returned: Sequence[NkiTensor],
 ) -> None:
     """Say in the record which HBM buffers are results and which arguments were written."""
+    roles: dict[int, tuple[Storage, Role]] = {}
     for argument in arguments:
         if argument.storage.written:
-            argument.storage.role = "inout"
+            roles[argument.storage.id] = (argument.storage, "inout")
     for view in returned:
-        if view.storage.role == "scratch":
-            view.storage.role = "output"
-    storages = [argument.storage for argument in arguments] + [view.storage for view in returned]
+        if view.storage.allocation.role == "scratch":
+            roles[view.storage.id] = (view.storage, "output")
     for machine in machines:
-        for storage in storages:
-            machine.recorder.set_role(storage)
+        for storage, role in roles.values():
+            machine.recorder.use_of(storage).role = role

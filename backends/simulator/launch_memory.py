@@ -37,16 +37,17 @@ class SharedMemory:
             self.storages.append(wanted)
             return wanted
         known = self.storages[place]
-        if (known.shape, known.dtype) != (wanted.shape, wanted.dtype):
+        mine, theirs = wanted.form, known.form
+        if (theirs.shape, theirs.dtype) != (mine.shape, mine.dtype):
             raise Fault(
                 "S503",
-                f"shared tensor number {place + 1} is {list(wanted.shape)} {wanted.dtype} here and "
-                f"{list(known.shape)} {known.dtype} in the other program",
+                f"shared tensor number {place + 1} is {list(mine.shape)} {mine.dtype} here and "
+                f"{list(theirs.shape)} {theirs.dtype} in the other program",
                 help="allocate shared tensors unconditionally and in the same order",
             )
         if values is not None and known.data is not None:
             same = np.array_equal(
-                known.data, np.array(values, known.cell).reshape(-1).view(np.uint8)
+                known.data, np.array(values, known.form.cell).reshape(-1).view(np.uint8)
             )
             if not same:
                 raise Fault("S503", "a shared constant holds other values in the other program")

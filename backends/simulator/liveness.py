@@ -13,7 +13,7 @@ from attrs import frozen
 
 from backends.isa.targets import PSUM_BANK_BYTES, PSUM_BANKS
 from backends.simulator.faults import Fault
-from backends.simulator.recorder import BufferUse
+from backends.simulator.memory import Allocation
 from backends.simulator.tokens import MemoryRegion
 
 _LARGEST_SHOWN = 4
@@ -24,13 +24,13 @@ class Peak:
     """The largest amount alive at once, where, and what was alive then."""
 
     amount: int
-    alive: tuple[BufferUse, ...]
+    alive: tuple[Allocation, ...]
 
 
 _BIRTH, _DEATH = 0, 1
 
 
-def _events(uses: Iterable[BufferUse]) -> list[tuple[int, int, int, BufferUse]]:
+def _events(uses: Iterable[Allocation]) -> list[tuple[int, int, int, Allocation]]:
     """Return (record, birth or death, number, tensor) in order."""
     events = []
     for number, use in enumerate(uses):
@@ -42,13 +42,11 @@ def _events(uses: Iterable[BufferUse]) -> list[tuple[int, int, int, BufferUse]]:
     return events
 
 
-def _pinned_union(pinned: Iterable[BufferUse]) -> int:
+def _pinned_union(pinned: Iterable[Allocation]) -> int:
     """Return the bytes covered by pinned tensors on any partition."""
     covered = end = 0
     spans = sorted(
-        (use.allocation.address[1], use.allocation.bytes_per_partition)
-        for use in pinned
-        if use.allocation.address is not None
+        (use.address[1], use.form.bytes_per_partition) for use in pinned if use.address is not None
     )
     for start, size in spans:
         covered += max(0, start + size - max(start, end))
@@ -56,21 +54,20 @@ def _pinned_union(pinned: Iterable[BufferUse]) -> int:
     return covered
 
 
-def peak(uses: Sequence[BufferUse], unit: int) -> Peak:
+def peak(uses: Sequence[Allocation], unit: int) -> Peak:
     """Return the peak of one memory, every tensor rounded up to whole `unit` bytes."""
-    alive: dict[int, BufferUse] = {}
-    pinned: dict[int, BufferUse] = {}
+    alive: dict[int, Allocation] = {}
+    pinned: dict[int, Allocation] = {}
     loose = best = 0
-    at_best: tuple[BufferUse, ...] = ()
+    at_best: tuple[Allocation, ...] = ()
     for _, kind, _, use in _events(uses):
-        allocation = use.allocation
-        group = alive if allocation.address is None else pinned
-        units = -(-allocation.bytes_per_partition // unit) if allocation.address is None else 0
+        group = alive if use.address is None else pinned
+        units = -(-use.form.bytes_per_partition // unit) if use.address is None else 0
         if kind == _DEATH:
-            del group[allocation.id]
+            del group[id(use)]
             loose -= units
             continue
-        group[allocation.id] = use
+        group[id(use)] = use
         loose += units
         total = loose + (-(-_pinned_union(pinned.values()) // unit) if pinned else 0)
         if total > best:
@@ -78,47 +75,47 @@ def peak(uses: Sequence[BufferUse], unit: int) -> Peak:
     return Peak(best, at_best)
 
 
-def sbuf_peak(uses: Sequence[BufferUse]) -> Peak:
+def sbuf_peak(uses: Sequence[Allocation]) -> Peak:
     """Return the peak of SBUF in bytes per partition."""
-    return peak([use for use in uses if use.allocation.region is MemoryRegion.sbuf], 1)
+    return peak([use for use in uses if use.form.region is MemoryRegion.sbuf], 1)
 
 
-def psum_peak(uses: Sequence[BufferUse]) -> Peak:
+def psum_peak(uses: Sequence[Allocation]) -> Peak:
     """Return the peak of PSUM in banks, each tensor taking whole banks."""
-    return peak(
-        [use for use in uses if use.allocation.region is MemoryRegion.psum], PSUM_BANK_BYTES
-    )
+    return peak([use for use in uses if use.form.region is MemoryRegion.psum], PSUM_BANK_BYTES)
 
 
-def psum_packed_peak(uses: Sequence[BufferUse]) -> Peak:
+def psum_packed_peak(uses: Sequence[Allocation]) -> Peak:
     """Return the peak of PSUM in bytes per partition, small tensors sharing banks."""
-    return peak([use for use in uses if use.allocation.region is MemoryRegion.psum], 1)
+    return peak([use for use in uses if use.form.region is MemoryRegion.psum], 1)
 
 
-def _loose_peak(uses: Sequence[BufferUse], region: MemoryRegion) -> int:
-    """Return the bytes of one memory alive at once as if nothing were pinned: never too few.
+def _loose_peaks(uses: Sequence[Allocation]) -> tuple[int, int]:
+    """Return the bytes of SBUF and of PSUM alive at once as if nothing were pinned: never too few.
 
     Sums over all records at once, where `peak` goes from event to event to name what was alive.
     """
     spans = [
-        (use.born, use.last, use.allocation.bytes_per_partition)
+        (use.born, use.last, use.form.bytes_per_partition, use.form.region is MemoryRegion.psum)
         for use in uses
-        if use.last >= 0 and use.allocation.region is region
+        if use.last >= 0 and use.form.region.on_chip
     ]
     if not spans:
-        return 0
-    born, last, size = np.array(spans).T
-    change = np.bincount(born, size, last.max() + 2) - np.bincount(last + 1, size, last.max() + 2)
-    return int(change.cumsum().max())
+        return 0, 0
+    born, last, size, psum = np.array(spans).T
+    peaks = []
+    for sizes in (size * (1 - psum), size * psum):
+        change = np.bincount(born, sizes, last.max() + 2)
+        change -= np.bincount(last + 1, sizes, last.max() + 2)
+        peaks.append(int(change.cumsum().max()))
+    return peaks[0], peaks[1]
 
 
-def over_capacity(uses: Sequence[BufferUse], sbuf_limit: int, target: str) -> Fault | None:
+def over_capacity(uses: Sequence[Allocation], sbuf_limit: int, target: str) -> Fault | None:
     """Return the fault of a program that does not fit, or None."""
     limit = PSUM_BANKS * PSUM_BANK_BYTES
-    if (
-        _loose_peak(uses, MemoryRegion.sbuf) <= sbuf_limit
-        and _loose_peak(uses, MemoryRegion.psum) <= limit
-    ):
+    most_sbuf, most_psum = _loose_peaks(uses)
+    if most_sbuf <= sbuf_limit and most_psum <= limit:
         return None
     sbuf = sbuf_peak(uses)
     if sbuf.amount > sbuf_limit:
@@ -136,31 +133,30 @@ def over_capacity(uses: Sequence[BufferUse], sbuf_limit: int, target: str) -> Fa
 
 def _fault(code: str, at: Peak, message: str) -> Fault:
     """Return a fault at the allocation that crossed the line, naming the largest tensors."""
-    by_size = sorted(at.alive, key=lambda use: -use.allocation.bytes_per_partition)
+    by_size = sorted(at.alive, key=lambda use: -use.form.bytes_per_partition)
     values = {
-        f"alive since line {use.allocation.location.line}": _describe(use)
-        for use in by_size[:_LARGEST_SHOWN]
+        f"alive since line {use.location.line}": _describe(use) for use in by_size[:_LARGEST_SHOWN]
     }
     youngest = max(at.alive, key=lambda use: use.born)
-    return Fault(code, message, values=values, location=youngest.allocation.location)
+    return Fault(code, message, values=values, location=youngest.location)
 
 
-def _describe(use: BufferUse) -> str:
-    tile = use.allocation
-    size = tile.bytes_per_partition
-    return f"`{tile.name or 'unnamed'}` {list(tile.shape)} {tile.dtype}, {size} bytes"
+def _describe(use: Allocation) -> str:
+    form = use.form
+    size = form.bytes_per_partition
+    return f"`{use.name or 'unnamed'}` {list(form.shape)} {form.dtype}, {size} bytes"
 
 
-def pinned_overlap(uses: Sequence[BufferUse]) -> Fault | None:
+def pinned_overlap(uses: Sequence[Allocation]) -> Fault | None:
     """Return the fault of two pinned tensors that share bytes while both are alive, or None."""
-    alive: list[BufferUse] = []
-    for _, kind, _, use in _events(use for use in uses if use.allocation.address is not None):
+    alive: list[Allocation] = []
+    for _, kind, _, use in _events(use for use in uses if use.address is not None):
         if kind == _DEATH:
             alive.remove(use)
             continue
         for other in alive:
             if _share_bytes(use, other):
-                mine, theirs = use.allocation, other.allocation
+                mine, theirs = use, other
                 return Fault(
                     "S206",
                     f"pinned at {mine.address}, `{mine.name or 'unnamed'}` overlaps "
@@ -172,11 +168,11 @@ def pinned_overlap(uses: Sequence[BufferUse]) -> Fault | None:
     return None
 
 
-def _share_bytes(a: BufferUse, b: BufferUse) -> bool:
-    if a.allocation.region is not b.allocation.region:
+def _share_bytes(a: Allocation, b: Allocation) -> bool:
+    if a.form.region is not b.form.region:
         return False
-    pa, fa = a.allocation.address or (0, 0)
-    pb, fb = b.allocation.address or (0, 0)
-    partitions = pa < pb + b.allocation.partitions and pb < pa + a.allocation.partitions
-    free = fa < fb + b.allocation.bytes_per_partition and fb < fa + a.allocation.bytes_per_partition
+    pa, fa = a.address or (0, 0)
+    pb, fb = b.address or (0, 0)
+    partitions = pa < pb + b.form.partitions and pb < pa + a.form.partitions
+    free = fa < fb + b.form.bytes_per_partition and fb < fa + a.form.bytes_per_partition
     return partitions and free

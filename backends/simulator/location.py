@@ -76,12 +76,12 @@ def here(skip: int = 1) -> Location:
 def at_frame(frame: FrameType) -> Location | None:
     """Return the line that a frame executes, None when it is not kernel code."""
     code = frame.f_code
-    if code.co_filename not in _SOURCES:
-        return None
-    # Finding a line number walks the line table of the function, so it is done once.
     key = (id(code), frame.f_lasti)
     known = _LOCATIONS.get(key)
+    # Finding a line number walks the line table of the function, so it is done once.
     if known is None or known[0] is not code:
+        if code.co_filename not in _SOURCES:
+            return None
         place = Location(code.co_filename, frame.f_lineno, code.co_name)
         known = _LOCATIONS[key] = (code, place)
     return known[1]

@@ -6,16 +6,17 @@ partition `p` is element `p * free + f`. In shape-only mode there are no bytes.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import count
 from math import prod
 from typing import Any, Literal
 
 import numpy as np
-from attrs import define
 from numpy.typing import NDArray
 
 from backends.isa.dtypes import Dtype
-from backends.simulator.location import Location
+from backends.simulator.geometry import row_major
+from backends.simulator.location import NOWHERE, Location
 from backends.simulator.tokens import MemoryRegion
 
 Role = Literal["input", "output", "inout", "scratch", "constant"]
@@ -33,129 +34,138 @@ UNWRITTEN_INTEGER = 4
 _IDS = count()
 
 
-@define(eq=False)
-class Allocation:
-    """What stays known of a storage when its bytes are gone; the record of a run holds these."""
+class Form:
+    """What all allocations of one shape, dtype and memory have in common; compared by identity."""
 
-    id: int
-    name: str
-    shape: tuple[int, ...]
-    dtype: Dtype
-    region: MemoryRegion
-    location: Location
-    address: tuple[int, int] | None
-    role: Role
-    partitions: int
-    start_partition: int
-    bytes_per_partition: int
-    """All bytes for HBM."""
+    __slots__ = (
+        "bytes_per_partition",
+        "cell",
+        "dtype",
+        "free",
+        "itemsize",
+        "partitions",
+        "patterns",
+        "region",
+        "shape",
+        "size",
+        "strides",
+        "whole",
+        "widened",
+    )
+
+    def __init__(
+        self, shape: tuple[int, ...], dtype: Dtype, region: MemoryRegion, *, widen: bool
+    ) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.region = region
+        self.itemsize = itemsize = dtype.bytes
+        self.size = size = prod(shape)
+        self.partitions = partitions = shape[0] if region.on_chip else 1
+        self.free = free = size // partitions
+        """Elements per partition; all of them for HBM."""
+        self.bytes_per_partition = free * itemsize
+        """Of the declared dtype; all bytes for HBM."""
+        self.strides = row_major(shape)
+        self.widened = widen and dtype.is_float and itemsize < 4
+        """Whether elements are stored as float32 whatever float dtype was declared."""
+        self.cell = np.dtype(np.float32) if self.widened else dtype.numpy
+        """The numpy dtype of a stored element of the declared dtype."""
+        self.whole: dict[int, Any] = {}
+        """Layout of all of it, by its first partition; see `layouts.whole_layout`."""
+        self.patterns: dict[Any, Any] = {}
+        """Layouts of access patterns that fit; see `patterns.static_layout`."""
+
+
+@lru_cache(maxsize=4096)
+def form_of(
+    shape: tuple[int, ...], dtype: Dtype, region: MemoryRegion, *, widen: bool = False
+) -> Form:
+    """Return the one form of these; `widen` stores every float dtype as float32."""
+    return Form(shape, dtype, region, widen=widen)
+
+
+class Allocation:
+    """What a program's record keeps of a storage, whose bytes may be gone: where and how long."""
+
+    __slots__ = ("address", "born", "form", "last", "location", "loop", "name", "number", "role")
+
+    def __init__(
+        self,
+        form: Form,
+        name: str = "",
+        location: Location = NOWHERE,
+        address: tuple[int, int] | None = None,
+        role: Role = "scratch",
+    ) -> None:
+        self.form = form
+        self.name = name
+        self.location = location
+        self.address = address
+        """Pinned (partition, byte), if the allocation asked for one."""
+        self.role: Role = role
+        self.number = -1
+        """Its place in the trace's list of buffers, once a program has recorded it."""
+        self.born = 0
+        """The record that first accesses it; the next record at its allocation until one does."""
+        self.last = -1
+        """The record that last accesses it, -1 for none."""
+        self.loop: tuple[int, ...] = ()
+        """The device-loop iterations around its allocation."""
 
 
 class Storage:
     """One allocation and its bytes.
 
-    `bytes_per_partition` counts the declared dtype; for HBM it is all bytes.
-    `cell` is the numpy dtype of an element of the declared dtype; with `widened` it is float32
-    whatever float dtype was declared. `data` is the flat array of bytes, or None in shape-only
-    mode. `flags`, where kept, has one byte per byte of `data`; only the first byte of an element
-    counts until `refine_flags` is called because a view of another dtype exists.
+    `data` is the flat array of bytes, or None in shape-only mode. `flags`, where kept, has one byte
+    per byte of `data`; only the first byte of an element counts until `refine_flags` is called
+    because a view of another dtype exists.
     """
 
-    __slots__ = (
-        "address",
-        "bytes_per_partition",
-        "cell",
-        "data",
-        "dtype",
-        "fine_flags",
-        "flags",
-        "free",
-        "id",
-        "itemsize",
-        "location",
-        "name",
-        "partitions",
-        "region",
-        "role",
-        "shape",
-        "size",
-        "start_partition",
-        "widened",
-        "written",
-    )
+    __slots__ = ("allocation", "data", "fine_flags", "flags", "form", "id", "start_partition",
+                 "sums", "written")  # fmt: skip
 
-    def __init__(
-        self,
-        shape: tuple[int, ...],
-        dtype: Dtype,
-        region: MemoryRegion,
-        *,
-        name: str,
-        location: Location,
-        with_data: bool,
-        with_flags: bool = False,
-        widen: bool = False,
-        address: tuple[int, int] | None = None,
-        role: Role = "scratch",
-        values: NDArray[Any] | None = None,
-    ) -> None:
+    def __init__(self, allocation: Allocation) -> None:
+        self.allocation = allocation
+        """Of the program that made it; the other one of a pair records shared memory by itself."""
+        self.form = allocation.form
         self.id = next(_IDS)
-        self.shape = shape
-        self.dtype = dtype
-        self.region = region
-        self.name = name
-        self.location = location
-        self.address = address
-        self.role: Role = role
-        self.itemsize = itemsize = dtype.bytes
-        self.size = size = prod(shape)
-        self.partitions = partitions = shape[0] if region.on_chip else 1
-        self.free = free = size // partitions
-        self.bytes_per_partition = free * itemsize
-        self.start_partition = address[0] if address is not None else 0
-        self.widened = widen and dtype.is_float and itemsize < 4
-        self.cell = np.dtype(np.float32) if self.widened else dtype.numpy
+        address = allocation.address
+        self.start_partition = 0 if address is None else address[0]
         self.written = False
+        """Whether an instruction wrote to it."""
+        self.sums: dict[Any, None] = {}
+        """Without data, views that TensorE wrote: see `accumulation.py`."""
         self.data: NDArray[Any] | None = None
         self.flags: NDArray[np.uint8] | None = None
         self.fine_flags = False
-        if with_data:
-            if values is None:
-                cells = _unwritten(self.size, dtype, self.cell)
-            else:
-                cells = np.array(values, dtype=self.cell).reshape(-1)
-            self.data = cells.view(np.uint8)
-        if with_data and (with_flags or region is MemoryRegion.psum):
-            initial = 0 if values is None else WRITTEN
-            self.flags = np.full(self.size * self.cell.itemsize, initial, dtype=np.uint8)
 
-    def describe(self) -> Allocation | Storage:
-        """Return the allocation without its bytes: itself where there are none."""
-        if self.data is None:
-            return self
-        return Allocation(
-            self.id,
-            self.name,
-            self.shape,
-            self.dtype,
-            self.region,
-            self.location,
-            self.address,
-            self.role,
-            self.partitions,
-            self.start_partition,
-            self.bytes_per_partition,
-        )
+    @property
+    def name(self) -> str:
+        """Name of the allocation."""
+        return self.allocation.name
+
+    def fill(self, values: NDArray[Any] | None = None, *, with_flags: bool = False) -> None:
+        """Make the bytes, unwritten where there are no values."""
+        form = self.form
+        if values is None:
+            cells = _unwritten(form.size, form.dtype, form.cell)
+        else:
+            cells = np.array(values, dtype=form.cell).reshape(-1)
+        self.data = cells.view(np.uint8)
+        if with_flags or form.region is MemoryRegion.psum:
+            initial = 0 if values is None else WRITTEN
+            self.flags = np.full(form.size * form.cell.itemsize, initial, dtype=np.uint8)
 
     def values(self) -> NDArray[Any]:
         """Return the contents in the allocation's shape (a copy)."""
         assert self.data is not None
-        return self.data.view(self.cell).reshape(self.shape).copy()
+        return self.data.view(self.form.cell).reshape(self.form.shape).copy()
 
     def refine_flags(self) -> None:
         """Spread every element's flags over all its bytes, so that any dtype can read them."""
         if self.flags is not None and not self.fine_flags:
-            per_element = self.flags.reshape(-1, self.cell.itemsize)
+            per_element = self.flags.reshape(-1, self.form.cell.itemsize)
             per_element[:] = per_element[:, :1]
         self.fine_flags = True
 

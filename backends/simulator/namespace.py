@@ -18,21 +18,20 @@ _INSTEAD = {
 }
 
 
-class _Module(ModuleType):
-    """A module that explains what it does not have."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        instead = _INSTEAD.get(f"{_PREFIXES.get(self.__name__)}.{name}")
-        if instead is None:
-            close = get_close_matches(name, vars(self), 1)
-            instead = f"did you mean `{close[0]}`?" if close else None
-        raise MissingName("S107", f"`{self.__name__}` has no `{name}`", help=instead)
-
-
 def namespace(name: str, contents: Mapping[str, Any]) -> ModuleType:
-    """Return a module object `name` with `contents`."""
-    module = _Module(name)
-    vars(module).update(contents)
+    """Return a module object `name` with `contents`, which explains what it does not have."""
+    module = ModuleType(name)
+
+    def missing(wanted: str) -> Any:
+        if wanted.startswith("__"):
+            raise AttributeError(wanted)
+        instead = _INSTEAD.get(f"{_PREFIXES.get(name)}.{wanted}")
+        if instead is None:
+            close = get_close_matches(wanted, vars(module), 1)
+            instead = f"did you mean `{close[0]}`?" if close else None
+        raise MissingName("S107", f"`{name}` has no `{wanted}`", help=instead)
+
+    # A function in the module rather than a class of its own: Python looks names up in plain
+    # modules several times faster.
+    vars(module).update(contents, __getattr__=missing)
     return module

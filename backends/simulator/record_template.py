@@ -1,33 +1,24 @@
-"""A record but for what changes from call to call: the buffers, and where in them the views begin.
-
-Shape-only runs record most instructions as a template and a few numbers, which become a `RawRecord`
-when somebody asks for the records.
-"""
+"""What is kept of an executed instruction: raw records, and templates that many share."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from backends.isa.dtypes import Dtype
 from backends.isa.trace import Attribute, Engine
 from backends.simulator.layouts import Layout
 from backends.simulator.location import Location
 
 
 class RawAccess(NamedTuple):
-    """One operand's layout; offsets and strides in elements."""
+    """One operand: which buffer of the trace, how it is laid out and where it begins."""
 
     operand: str
     buffer: int
-    dtype: Dtype
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
+    layout: Layout
     offset: int
-    moving: bool
-    """Whether a run-time index moves it."""
 
 
 class RawRecord(NamedTuple):
@@ -40,49 +31,58 @@ class RawRecord(NamedTuple):
     place: Location
     name: str | None
     attributes: Mapping[str, Attribute]
-    depends_on: list[int]
     barrier: int | None
-    loop: tuple[int, ...]
-    """The device-loop iterations around it, outermost first."""
 
 
 Slot = tuple[str, int]
-"""An operand, and which of the call's tiles it is."""
+"""An operand, and which of the instruction's tiles it is."""
 
 
 @frozen(eq=False)
 class Template:
-    """What every record of one checked call has in common."""
+    """What every record of one checked call has in common: all but where its tiles are."""
 
     engine: Engine
     opcode: str
     reads: tuple[Slot, ...]
     writes: tuple[Slot, ...]
     layouts: tuple[Layout, ...]
-    """Of the call's tiles."""
+    """Of the tiles."""
     place: Location
-    name: str | None
-    attributes: Mapping[str, Attribute]
+    name: str | None = None
+    attributes: Mapping[str, Attribute] = {}
+    barrier: int | None = None
+    adds: bool = False
+    """Whether it is a matmul that was told to accumulate, on a machine where the location must
+    have been written by a matmul before."""
+    adding: Template | None = None
+    """Of a matmul that was not told whether it accumulates: its template when it does."""
 
-    def filled(self, ends: Sequence[int], loop: tuple[int, ...]) -> RawRecord:
-        """Return the record; `ends` has buffer number and offset of each tile in turn."""
+    def reading(self, indices: Sequence[Layout]) -> Template:
+        """Return the same with further tiles that hold run-time indices."""
+        first = len(self.layouts)
+        more = tuple([("index", first + n) for n in range(len(indices))])
+        return evolve(
+            self,
+            reads=self.reads + more,
+            layouts=(*self.layouts, *indices),
+            adding=None if self.adding is None else self.adding.reading(indices),
+        )
+
+    def filled(self, cells: Sequence[int]) -> RawRecord:
+        """Return the record; `cells` has buffer number and offset of each tile in turn."""
         return RawRecord(
             self.engine,
             self.opcode,
-            tuple([self._access(slot, ends) for slot in self.reads]),
-            tuple([self._access(slot, ends) for slot in self.writes]),
+            tuple([self._access(slot, cells) for slot in self.reads]),
+            tuple([self._access(slot, cells) for slot in self.writes]),
             self.place,
             self.name,
             self.attributes,
-            [],
-            None,
-            loop,
+            self.barrier,
         )
 
-    def _access(self, slot: Slot, ends: Sequence[int]) -> RawAccess:
+    def _access(self, slot: Slot, cells: Sequence[int]) -> RawAccess:
         operand, tile = slot
-        layout = self.layouts[tile]
-        number, offset = ends[2 * tile : 2 * tile + 2]
-        return RawAccess(
-            operand, number, layout.dtype, layout.shape, layout.strides, offset, moving=False
-        )
+        number, offset = cells[2 * tile : 2 * tile + 2]
+        return RawAccess(operand, number, self.layouts[tile], offset)

@@ -1,61 +1,43 @@
-"""What a program did, as it happens: instructions, and when each storage was born and last used.
+"""What a program did, as it happens: instructions, and which storages they used.
 
-Recording is on the hot path of shape-only runs, so an instruction is kept as raw layouts; the
-`Trace` of `backends.isa.trace` is made from them once, by `trace_builder.py`.
+A run without data records an instruction as a template and a few numbers, which become a
+`RawRecord` when somebody asks; the `Trace` of `backends.isa.trace` is made from these by
+`trace_builder.py`.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from attrs import define, field
 
 from backends.isa.trace import Attribute, Engine
 from backends.simulator.faults import Fault
-from backends.simulator.location import here
+from backends.simulator.location import Location
 from backends.simulator.memory import Allocation, Storage
 from backends.simulator.record_template import RawAccess, RawRecord, Template
 from backends.simulator.registers import VirtualRegister
+from backends.simulator.tokens import MemoryRegion
 
 if TYPE_CHECKING:
     from backends.simulator.tensor import NkiTensor
 
 Operand = tuple[str, "NkiTensor"]
 
-
 _make_tuple = tuple.__new__
 """A NamedTuple's own constructor unpacks its arguments first; this is several times faster."""
-
-
-Short = tuple[Template, "Sequence[int]", tuple[int, ...]]
-"""A template, the numbers that fill it, and the device-loop iterations around the record."""
-
-
-@define(eq=False)
-class BufferUse:
-    """An allocation of this program, and the records between which it holds something."""
-
-    allocation: Allocation | Storage
-    born: int
-    """The record that first accesses it; the next record at its allocation until one does."""
-    number: int = 0
-    """Its place in the trace's list of buffers."""
-    loop: tuple[int, ...] = ()
-    """The device-loop iterations around its allocation."""
-    last: int = -1
-    """-1: never accessed."""
 
 
 class NkiInstruction:
     """The handle that every instruction call returns."""
 
-    __slots__ = ("_recorder", "index")
+    __slots__ = ("index", "recorder")
 
-    def __init__(self, recorder: Recorder, index: int) -> None:
-        self._recorder = recorder
-        self.index = index
+    recorder: Recorder
+    index: int
 
     def depends_on(self, *producers: NkiInstruction) -> NkiInstruction:
         """Make the machine finish `producers` first. Returns self; raises Fault S112."""
@@ -65,54 +47,82 @@ class NkiInstruction:
                     "S112",
                     f"`depends_on` takes instruction handles, not `{type(producer).__name__}`",
                 )
-            if producer.index >= self.index:
-                raise Fault("S112", "an instruction cannot wait for one that comes after it")
-            records = self._recorder.records
-            consumer, inner = records[self.index], records[producer.index].loop
-            if consumer.loop[: len(inner)] != inner:
-                raise Fault("S112", "an ordering edge cannot lead out of a device loop")
-            consumer.depends_on.append(producer.index)
+            self.recorder.add_edge(self.index, producer.index)
         return self
+
+
+class Issued(NkiInstruction):
+    """An instruction of a run without data: its handle, and what was issued."""
+
+    __slots__ = ("template",)
+
+    template: Template
 
 
 @define(eq=False)
 class Recorder:
     """The instructions and storages of one program so far."""
 
-    log: list[RawRecord | Short] = field(factory=list)
+    alone: bool = True
+    """Whether no other program shares memory with it."""
+    log: list[RawRecord | Issued] = field(factory=list)
     """Every instruction so far; see `records`."""
-    _filled: int = 0
-    """How many instructions of the log are records for sure."""
-    buffers: list[BufferUse] = field(factory=list)
-    _uses: dict[int, BufferUse] = field(factory=dict)
+    cells: list[int] = field(factory=list)
+    """Without data, buffer number and offset of the tiles of each instruction in turn."""
+    buffers: list[Allocation] = field(factory=list)
+    edges: dict[int, list[int]] = field(factory=dict)
+    """Records that must finish before a record begins, beyond the hazards."""
     ordered: int = 0
     """Nesting depth of `no_reorder` blocks."""
-    _ordered_last: int | None = None
     loop: tuple[int, ...] = ()
     """The device-loop iterations being executed, outermost first."""
+    looped: bool = False
+    """Whether there was a device loop."""
+    _shared: dict[int, Allocation] = field(factory=dict)
+    """This program's uses of memory that it shares with the other one."""
+    _ordered_from: int = 0
+    """The record that begins the outermost `no_reorder` block."""
     _iterations: int = 0
+    _loop_starts: list[int] = field(factory=lambda: [0])
+    _loops: list[tuple[int, ...]] = field(factory=lambda: [()])
+    """The device-loop iterations around all records from each of `_loop_starts` on."""
 
     @property
     def records(self) -> list[RawRecord]:
-        """The instructions so far, as records."""
-        log = self.log
-        for index in range(self._filled, len(log)):
-            entry = log[index]
-            if not isinstance(entry, RawRecord):
-                template, ends, loop = entry
-                log[index] = template.filled(ends, loop)
-        self._filled = len(log)
-        return cast("list[RawRecord]", log)
+        """The instructions so far."""
+        found, cells, position = [], self.cells, 0
+        for entry in self.log:
+            if isinstance(entry, Issued):
+                end = position + 2 * len(entry.template.layouts)
+                found.append(entry.template.filled(cells[position:end]))
+                position = end
+            else:
+                found.append(entry)
+        return found
 
-    def add_buffer(self, storage: Storage) -> BufferUse:
-        """Return the use of a storage by this program, beginning it when it is new."""
-        known = self._uses.get(storage.id)
-        if known is None:
-            born, number = len(self.log), len(self.buffers)
-            known = BufferUse(storage.describe(), born, number, self.loop)
-            self._uses[storage.id] = known
-            self.buffers.append(known)
-        return known
+    def begin(self, use: Allocation) -> None:
+        """Record an allocation that is new."""
+        use.number = len(self.buffers)
+        use.born = len(self.log)
+        use.loop = self.loop
+        self.buffers.append(use)
+
+    def use_of(self, storage: Storage) -> Allocation:
+        """Return this program's allocation of a storage, recorded when it is new."""
+        use = storage.allocation
+        if not self.alone and use.form.region is MemoryRegion.shared_hbm:
+            return self._shared.get(storage.id) or self._share(storage)
+        if use.number < 0:
+            self.begin(use)
+        return use
+
+    def _share(self, storage: Storage) -> Allocation:
+        """Return this program's own record of memory that both programs reach."""
+        made = storage.allocation
+        use = Allocation(made.form, made.name, made.location, made.address, made.role)
+        self.begin(use)
+        self._shared[storage.id] = use
+        return use
 
     def add(
         self,
@@ -121,94 +131,113 @@ class Recorder:
         reads: Sequence[Operand],
         writes: Sequence[Operand],
         attributes: Mapping[str, Attribute],
+        place: Location,
         name: str | None,
         barrier: int | None = None,
     ) -> NkiInstruction:
-        """Record one instruction at the kernel line that is executing."""
-        index = len(self.log)
-        tables: list[Operand] = []
-        read = self._accesses(reads, index, tables)
-        written = self._accesses(writes, index, tables)
-        if tables:
-            read += self._accesses(tables, index, [])
-        after = [] if self._ordered_last is None else [self._ordered_last]
-        what = (engine, opcode, read, written, here(4), name, attributes)
-        self.log.append(_make_tuple(RawRecord, (*what, after, barrier, self.loop)))
-        if self.ordered:
-            self._ordered_last = index
-        return NkiInstruction(self, index)
+        """Record one instruction of a run with data. Index tensors of views count as reads."""
+        read = [*reads, *index_tensors(reads, writes)]
+        what = (engine, opcode, self._accesses(read), self._accesses(writes), place, name,
+                attributes, barrier)  # fmt: skip
+        handle = NkiInstruction()
+        handle.recorder = self
+        handle.index = len(self.log)
+        self.log.append(_make_tuple(RawRecord, what))
+        return handle
 
-    def touch(self, tiles: Sequence[NkiTensor]) -> list[int] | None:
-        """Note that the next record uses `tiles`; return buffer number and offset of each in turn.
-
-        None when a tile needs the care of `add`: in a device loop, or new to this program.
-        """
-        index, uses = len(self.log), self._uses
-        ends: list[int] = []
+    def add_issued(self, template: Template, tiles: Sequence[NkiTensor]) -> Issued:
+        """Record one instruction of a run without data; `short_calls.py` does the same faster."""
         for view in tiles:
-            use = uses.get(view.storage.id)
-            if use is None or use.loop:
-                return None
-            if use.last < 0:
-                use.born = index
-            use.last = index
-            ends += (use.number, view.offset)
-        return ends
+            self.cells += (self._touch(view).number, view.offset)
+        issued = Issued()
+        issued.recorder = self
+        issued.index = len(self.log)
+        issued.template = template
+        self.log.append(issued)
+        return issued
 
-    def add_short(self, template: Template, ends: Sequence[int]) -> NkiInstruction:
-        """Record one instruction whose tiles were touched."""
-        log = self.log
-        log.append((template, ends, self.loop))
-        return NkiInstruction(self, len(log) - 1)
+    def _accesses(self, operands: Sequence[Operand]) -> tuple[RawAccess, ...]:
+        return tuple(
+            [
+                _make_tuple(
+                    RawAccess, (operand, self._touch(view).number, view.layout, view.offset)
+                )
+                for operand, view in operands
+            ]
+        )
 
-    def _accesses(
-        self, operands: Sequence[Operand], index: int, tables: list[Operand]
-    ) -> tuple[RawAccess, ...]:
-        """Return the layouts of operands, which record `index` uses; add the tensors of run-time
-        indices to `tables`.
+    def _touch(self, view: NkiTensor) -> Allocation:
+        """Note that the next record uses a view, and return its allocation.
+
+        Raises Fault S111 for a tensor of a device loop's body that is used outside.
         """
-        found = []
-        for operand, view in operands:
-            storage = view.storage
-            use = self._uses.get(storage.id) or self.add_buffer(storage)
-            if use.last < 0:
-                use.born = index  # a tensor that was only declared holds nothing yet
-            use.last = index
-            if use.loop and self.loop[: len(use.loop)] != use.loop:
+        use = self.use_of(view.storage)
+        now = len(self.log)
+        if use.last < 0:
+            use.born = now  # a tensor that was only declared holds nothing yet
+        use.last = now
+        if self.looped:
+            self.check_loops(use)
+        return use
+
+    def check_loops(self, *uses: Allocation) -> None:
+        """Refuse tensors of a device loop's body that are used outside. Raises Fault S111."""
+        for use in uses:
+            if self.loop[: len(use.loop)] != use.loop:
                 raise Fault(
                     "S111",
-                    f"tensor `{view.name or 'unnamed'}` of a device loop's body is used outside",
+                    f"tensor `{use.name or 'unnamed'}` of a device loop's body is used outside",
                     help="allocate it before the loop",
                 )
-            dynamic = view.dynamic
-            if dynamic is not None and not isinstance(dynamic.index, VirtualRegister):
-                tables.append(("index", dynamic.index))
-            layout = (operand, use.number, view.dtype, view.shape, view.strides, view.offset,
-                      dynamic is not None)  # fmt: skip
-            found.append(_make_tuple(RawAccess, layout))
-        return tuple(found)
 
-    def set_role(self, storage: Storage) -> None:
-        """Take over what an argument or a result turned out to be."""
-        self.add_buffer(storage).allocation.role = storage.role
+    def add_edge(self, consumer: int, producer: int) -> None:
+        """Make one record wait for another. Raises Fault S112."""
+        if producer >= consumer:
+            raise Fault("S112", "an instruction cannot wait for one that comes after it")
+        inner = self._loop_at(producer)
+        if self._loop_at(consumer)[: len(inner)] != inner:
+            raise Fault("S112", "an ordering edge cannot lead out of a device loop")
+        self.edges.setdefault(consumer, []).append(producer)
 
     @contextmanager
     def iteration(self) -> Iterator[None]:
         """Mark the extent of one iteration of a device loop."""
         outer = self.loop
         self._iterations += 1
-        self.loop = (*outer, self._iterations)
+        self.looped = True
+        self._enter((*outer, self._iterations))
         try:
             yield
         finally:
-            self.loop = outer
+            self._enter(outer)
+
+    def _enter(self, loop: tuple[int, ...]) -> None:
+        self.loop = loop
+        self._loop_starts.append(len(self.log))
+        self._loops.append(loop)
+
+    def _loop_at(self, index: int) -> tuple[int, ...]:
+        """Return the device-loop iterations around a record."""
+        return self._loops[bisect_right(self._loop_starts, index) - 1]
 
     def open_ordered(self) -> None:
         """Enter a `no_reorder` block."""
+        if not self.ordered:
+            self._ordered_from = len(self.log)
         self.ordered += 1
 
     def close_ordered(self) -> None:
-        """Leave a `no_reorder` block."""
+        """Leave a `no_reorder` block: each of its records waits for the one before."""
         self.ordered -= 1
         if not self.ordered:
-            self._ordered_last = None
+            for index in range(self._ordered_from + 1, len(self.log)):
+                self.edges.setdefault(index, []).insert(0, index - 1)
+
+
+def index_tensors(reads: Sequence[Operand], writes: Sequence[Operand]) -> list[Operand]:
+    """Return the tensors that hold run-time indices of operands, as further reads."""
+    return [
+        ("index", view.dynamic.index)
+        for _, view in (*reads, *writes)
+        if view.dynamic is not None and not isinstance(view.dynamic.index, VirtualRegister)
+    ]

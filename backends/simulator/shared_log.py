@@ -54,7 +54,7 @@ class SharedLog:
         for writing, operands in ((False, reads), (True, writes)):
             for _, view in operands:
                 storage = view.storage
-                if storage.region is not MemoryRegion.shared_hbm:
+                if storage.form.region is not MemoryRegion.shared_hbm:
                     continue
                 self.storages[storage.id] = storage
                 indices = None
@@ -133,7 +133,7 @@ def _race_in(storage: Storage, mine: Sequence[Touch], theirs: Sequence[Touch]) -
     Every map has one entry per unit of bytes: 0 untouched, n + 1 touched by touch n.
     """
     unit = gcd(*(touch.itemsize for touch in (*mine, *theirs)))
-    size = storage.size * storage.itemsize // unit
+    size = storage.form.size * storage.form.itemsize // unit
     my_reads, my_writes, their_writes = (np.zeros(size, dtype=np.int32) for _ in range(3))
     for n, touch in enumerate(mine):
         _mark(my_writes if touch.writes else my_reads, touch, unit, n + 1)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from backends.isa.trace import Access, Buffer, Record, Trace
 from backends.simulator import geometry
 from backends.simulator.liveness import psum_peak, sbuf_peak
 from backends.simulator.machine import Machine
+from backends.simulator.memory import Allocation
 from backends.simulator.record_template import RawAccess, RawRecord
-from backends.simulator.recorder import BufferUse
 
 
 def build_trace(machine: Machine, kernel: str) -> Trace:
@@ -22,30 +23,33 @@ def build_trace(machine: Machine, kernel: str) -> Trace:
         program=machine.program_id,
         buffers=tuple(_buffer(number, use) for number, use in enumerate(uses)),
         records=tuple(
-            _record(number, raw, uses) for number, raw in enumerate(machine.recorder.records)
+            _record(number, raw, uses, machine.recorder.edges.get(number, ()))
+            for number, raw in enumerate(machine.recorder.records)
         ),
         sbuf_bytes_per_partition=sbuf_peak(uses).amount,
         psum_banks=psum_peak(uses).amount,
     )
 
 
-def _buffer(number: int, use: BufferUse) -> Buffer:
-    allocation = use.allocation
+def _buffer(number: int, use: Allocation) -> Buffer:
+    form = use.form
     return Buffer(
         id=number,
-        name=allocation.name,
-        memory=allocation.region.value,
-        shape=allocation.shape,
-        dtype=allocation.dtype.name,
-        partitions=allocation.partitions,
-        bytes_per_partition=allocation.bytes_per_partition,
-        line=allocation.location.line,
-        address=allocation.address,
-        role=allocation.role,
+        name=use.name,
+        memory=form.region.value,
+        shape=form.shape,
+        dtype=form.dtype.name,
+        partitions=form.partitions,
+        bytes_per_partition=form.bytes_per_partition,
+        line=use.location.line,
+        address=use.address,
+        role=use.role,
     )
 
 
-def _record(number: int, raw: RawRecord, uses: list[BufferUse]) -> Record:
+def _record(
+    number: int, raw: RawRecord, uses: Sequence[Allocation], after: Sequence[int]
+) -> Record:
     file, line, function = raw.place
     return Record(
         index=number,
@@ -58,37 +62,36 @@ def _record(number: int, raw: RawRecord, uses: list[BufferUse]) -> Record:
         function=function,
         name=raw.name,
         attributes=raw.attributes,
-        depends_on=tuple(raw.depends_on),
+        depends_on=tuple(after),
         barrier=raw.barrier,
     )
 
 
-def _access(raw: RawAccess, uses: list[BufferUse]) -> Access:
-    allocation = uses[raw.buffer].allocation
+def _access(raw: RawAccess, uses: Sequence[Allocation]) -> Access:
+    use = uses[raw.buffer]
+    first = 0 if use.address is None else use.address[0]
+    layout = raw.layout
+    itemsize = layout.dtype.bytes
     p0, p1, b0, b1, elements, run, inner, descriptors, period = _bytes(
-        raw.dtype.bytes,
-        raw.shape,
-        raw.strides,
-        raw.offset,
-        allocation.bytes_per_partition // raw.dtype.bytes if allocation.region.on_chip else 0,
+        itemsize, layout.shape, layout.strides, raw.offset, layout.row // itemsize
     )
-    if raw.moving:
-        b0, b1, period = 0, allocation.bytes_per_partition, 0
+    if layout.moves is not None:
+        b0, b1, period = 0, use.form.bytes_per_partition, 0
     return Access(
         buffer=raw.buffer,
-        p0=p0 + allocation.start_partition,
-        p1=p1 + allocation.start_partition,
+        p0=p0 + first,
+        p1=p1 + first,
         b0=b0,
         b1=b1,
-        dtype=raw.dtype.name,
-        itemsize=raw.dtype.bytes,
+        dtype=layout.dtype.name,
+        itemsize=itemsize,
         elements=elements,
         run_bytes=run,
         inner_stride_bytes=inner,
         descriptors=descriptors,
         operand=raw.operand,
         period_bytes=period,
-        dynamic=raw.moving,
+        dynamic=layout.moves is not None,
     )
 
 

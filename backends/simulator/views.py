@@ -164,7 +164,7 @@ class Views:
         check_reinterpretation(self, new)
         self.storage.refine_flags()
         if new.bytes == old.bytes:
-            return type(self)(self.storage, new, self.shape, self.strides, self.offset)
+            return self.laid_out(new, self.shape, self.strides, self.offset)
         if self.strides[-1] != 1 and self.shape[-1] != 1:
             raise Fault(
                 "S216",
@@ -180,14 +180,14 @@ class Views:
                 values={"shape": self.shape, "strides": self.strides, "offset": self.offset},
             )
         last, *outer, offset = (int(v) for v in scaled)
-        return type(self)(self.storage, new, (*self.shape[:-1], last), (*outer, 1), offset)
+        return self.laid_out(new, (*self.shape[:-1], last), (*outer, 1), offset)
 
     reinterpret_cast = view
 
 
 def check_reinterpretation(tensor: NkiTensor, new: Any) -> None:
     """Refuse to read widened storage as other bits: in that mode the bits are not the kernel's."""
-    narrow = (tensor.storage.dtype, new)
+    narrow = (tensor.storage.form.dtype, new)
     if active_options().widen_to_fp32 and any(d.is_float and d.bytes < 4 for d in narrow):
         raise Fault(
             "S109",
@@ -198,7 +198,7 @@ def check_reinterpretation(tensor: NkiTensor, new: Any) -> None:
 
 def _remade(tensor: NkiTensor, shape: Ints, strides: Ints) -> NkiTensor:
     """Return a view of the same elements with another layout."""
-    return type(tensor)(tensor.storage, tensor.dtype, shape, strides, tensor.offset, tensor.dynamic)
+    return tensor.laid_out(tensor.dtype, shape, strides, tensor.offset, tensor.dynamic)
 
 
 def _first_is_fixed(tensor: NkiTensor) -> bool:

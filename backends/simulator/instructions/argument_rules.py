@@ -19,6 +19,7 @@ from backends.simulator.instructions.dma_rules import (
     check_dma_transpose,
 )
 from backends.simulator.instructions.matmul_rules import check_matmul, check_transpose
+from backends.simulator.instructions.select import random_draw
 from backends.simulator.instructions.shape_rules import KEEP
 from backends.simulator.tensor import NkiTensor
 
@@ -203,6 +204,13 @@ def _local_gather(call: BoundCall) -> None:
         )
 
 
+def _dropout(call: BoundCall) -> None:
+    """A column of probabilities is looked at when it is read."""
+    probability = call["prob"]
+    if not isinstance(probability, NkiTensor) and probability not in (0, 1):
+        raise random_draw()
+
+
 def _two_cores(call: BoundCall) -> None:
     if call.machine.num_programs != 2:
         raise Fault(
@@ -281,4 +289,5 @@ _RULES: dict[str, tuple[Callable[[BoundCall], None], ...]] = {
     ),
     "nc_stream_shuffle": (_mask,),
     "local_gather": (_local_gather,),
+    "dropout": (_dropout,),
 }

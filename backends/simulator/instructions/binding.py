@@ -15,25 +15,35 @@ from backends.simulator.registers import VirtualRegister
 from backends.simulator.tensor import NkiTensor
 
 
-def bind(row: Instruction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of every argument by name, in call order, as the caller gave it.
+def by_name(row: Instruction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments of a call by name, as the caller gave them.
 
-    Raises Fault S301 when the call does not fit the signature.
+    Raises Fault S301 for too many, or for one that is given twice.
     """
+    if not args:
+        return kwargs
     names = [param.name for param in row.params]
     if len(args) > len(names):
         raise Fault("S301", f"`{row.name}` takes {len(names)} arguments, {len(args)} were given")
-    given: dict[str, Any] = dict(zip(names, args, strict=False))
-    for name, value in kwargs.items():
+    given = dict(zip(names, args, strict=False))
+    for name in kwargs:
+        if name in given:
+            raise Fault("S301", f"`{row.name}` got its argument `{name}` twice")
+    return given | dict(kwargs)
+
+
+def bind(row: Instruction, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The value of every argument by name, as the caller gave it.
+
+    Raises Fault S301 when the call does not fit the signature.
+    """
+    for name in given:
         if name not in row.by_name:
             raise Fault(
                 "S301",
                 f"`{row.name}` has no argument `{name}`",
-                help=f"its arguments are {', '.join(names)}",
+                help=f"its arguments are {', '.join(row.by_name)}",
             )
-        if name in given:
-            raise Fault("S301", f"`{row.name}` got its argument `{name}` twice")
-        given[name] = value
     missing = [param.name for param in row.params if param.required and param.name not in given]
     if missing:
         raise Fault("S301", f"`{row.name}` needs its argument `{missing[0]}`")

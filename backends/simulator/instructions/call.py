@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,7 @@ SPACES: dict[str, Space] = {"sbuf": "sbuf", "psum": "psum", "hbm": "hbm", "share
 
 def space(tensor: NkiTensor) -> Space:
     """Where a tensor lives, private and shared HBM alike."""
-    return SPACES[tensor.memory]
+    return SPACES[tensor.layout.memory]
 
 
 class BoundCall:
@@ -34,13 +35,17 @@ class BoundCall:
     `engine` is the engine that executes it, decided by `engines.choose`.
     """
 
-    __slots__ = ("engine", "machine", "row", "values")
+    __slots__ = ("_read", "_tiles", "_written", "engine", "machine", "row", "values")
 
     def __init__(self, row: Instruction, values: dict[str, Any], machine: Machine) -> None:
         self.row = row
         self.values = values
         self.machine = machine
         self.engine: Engine = row.engines[0].engine
+        # Rules ask for these again and again; the tiles of a call do not change.
+        self._tiles: dict[str, NkiTensor] | None = None
+        self._written: dict[str, NkiTensor] | None = None
+        self._read: dict[str, NkiTensor] | None = None
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
@@ -55,29 +60,35 @@ class BoundCall:
         """The choices of this run."""
         return self.machine.options
 
-    def tiles(self) -> dict[str, NkiTensor]:
+    def tiles(self) -> Mapping[str, NkiTensor]:
         """Every tile of the call by argument name, list arguments as `name[i]`."""
-        found: dict[str, NkiTensor] = {}
-        for param in self.row.params:
-            value = self.values[param.name]
-            if param.kind is Kind.TILES:
-                found |= {f"{param.name}[{i}]": tile for i, tile in enumerate(value)}
-            elif param.kind in TILE_KINDS and isinstance(value, NkiTensor):
-                found[param.name] = value
-        return found
+        if self._tiles is None:
+            found: dict[str, NkiTensor] = {}
+            for param in self.row.params:
+                value = self.values[param.name]
+                if param.kind is Kind.TILES:
+                    found |= {f"{param.name}[{i}]": tile for i, tile in enumerate(value)}
+                elif param.kind in TILE_KINDS and isinstance(value, NkiTensor):
+                    found[param.name] = value
+            self._tiles = found
+        return self._tiles
 
-    def written(self) -> dict[str, NkiTensor]:
+    def written(self) -> Mapping[str, NkiTensor]:
         """The tiles that are written."""
-        return {
-            param.name: self.values[param.name]
-            for param in self.row.params
-            if param.kind in WRITTEN_KINDS and self.values[param.name] is not None
-        }
+        if self._written is None:
+            self._written = {
+                param.name: self.values[param.name]
+                for param in self.row.params
+                if param.kind in WRITTEN_KINDS and self.values[param.name] is not None
+            }
+        return self._written
 
-    def read(self) -> dict[str, NkiTensor]:
+    def read(self) -> Mapping[str, NkiTensor]:
         """The tiles that are read, but not a destination whose old content can survive."""
-        written = self.written()
-        return {name: tile for name, tile in self.tiles().items() if name not in written}
+        if self._read is None:
+            written = self.written()
+            self._read = {name: tile for name, tile in self.tiles().items() if name not in written}
+        return self._read
 
     def operators(self) -> tuple[str | None, ...]:
         """The operator of each operator slot, in call order."""

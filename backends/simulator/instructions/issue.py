@@ -10,11 +10,11 @@ from backends.simulator.faults import Fault
 from backends.simulator.instructions import cross_core, register
 from backends.simulator.instructions.argument_rules import check_arguments
 from backends.simulator.instructions.attributes import attributes
-from backends.simulator.instructions.binding import bind, convert
+from backends.simulator.instructions.binding import bind, by_name, convert
 from backends.simulator.instructions.call import BoundCall
 from backends.simulator.instructions.engines import choose
 from backends.simulator.instructions.functions import FUNCTIONS
-from backends.simulator.instructions.matmul import accumulating
+from backends.simulator.instructions.matmul import FREE_SUMS_FROM, accumulating
 from backends.simulator.instructions.operand_rules import (
     check_addresses,
     check_memories,
@@ -23,8 +23,10 @@ from backends.simulator.instructions.operand_rules import (
     check_target,
     check_types,
 )
-from backends.simulator.instructions.plans import Plan, key_of, places
-from backends.simulator.instructions.shape_rules import KEEP, check_shapes
+from backends.simulator.instructions.plans import Plan, plan_of
+from backends.simulator.instructions.shape_rules import check_shapes
+from backends.simulator.location import Location, here
+from backends.simulator.record_template import Template
 
 if TYPE_CHECKING:
     from backends.simulator.machine import Machine
@@ -35,60 +37,60 @@ def issue(machine: Machine, name: str, args: Sequence[Any], kwargs: Mapping[str,
 
     `register_alloc` returns the register. Raises Fault for a call that breaks a rule.
     """
+    given = by_name(INSTRUCTIONS[name], args, kwargs)
     special = SPECIAL.get(name)
     if special is not None:
-        return special(machine, name, args, kwargs)
-    key = key_of(name, args, kwargs)
-    plan: Plan | None = machine.plans.get(key) if key is not None else None
-    if plan is None:
-        plan = _plan(check(machine, name, args, kwargs), args, kwargs)
-        if key is not None:
-            machine.plans[key] = plan
+        return special(machine, name, given)
+    return perform(machine, checked(machine, name, given), given, here())
+
+
+def checked(machine: Machine, name: str, given: Mapping[str, Any]) -> Plan:
+    """The plan of a call, which obeys every rule that needs no data. Raises Fault."""
+    said: list[tuple[str, str]] = []
+    machine.said = said
+    call = check(machine, name, given)
+    machine.said = None
+    return plan_of(call, given, said)
+
+
+def template_of(
+    machine: Machine, plan: Plan, given: Mapping[str, Any], place: Location
+) -> Template:
+    """What a checked call on the kernel line `place` comes to without data."""
+    layouts = [view.layout.rules for view in plan.views(given)]
+    return plan.template(place, layouts, strict=machine.target.generation < FREE_SUMS_FROM)
+
+
+def perform(machine: Machine, plan: Plan, given: Mapping[str, Any], place: Location) -> Any:
+    """Execute a checked call that stands on the kernel line `place`."""
+    name = plan.row.name
+    if not machine.data:
+        return machine.record(template_of(machine, plan, given, place), plan.views(given))
+    call = plan.call(machine, given)
+    reads, attributes = plan.reads, plan.attributes
     if name == "nc_matmul":
-        return _matmul(machine, plan, args, kwargs)
+        # It reads its destination when it accumulates, which only the moment can tell.
+        added = call.values["accumulate"] = accumulating(call)
+        adds = added is not False
+        reads = (*reads, *plan.writes) if adds else reads
+        attributes = {**attributes, "accumulate": adds}
     handle = machine.emit(
         plan.engine,
         name,
-        plan.tiles(plan.reads, args, kwargs),
-        plan.tiles(plan.writes, args, kwargs),
-        plan.attributes,
+        [(tile, given[tile]) for tile in reads],
+        [(tile, given[tile]) for tile in plan.writes],
+        attributes,
         plan.name,
+        place=place,
     )
-    if machine.data:
-        FUNCTIONS[name](plan.call(machine, args, kwargs))
+    FUNCTIONS[name](call)
     return handle
 
 
-def _matmul(machine: Machine, plan: Plan, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """A matmul reads its destination when it accumulates, which only the moment can tell."""
-    reads = plan.tiles(plan.reads, args, kwargs)
-    writes = plan.tiles(plan.writes, args, kwargs)
-    if not machine.data:
-        storage = writes[0][1].storage
-        adds = storage.written if plan.values["accumulate"] is None else plan.values["accumulate"]
-        storage.written = True
-    else:
-        call = plan.call(machine, args, kwargs)
-        added = accumulating(call)
-        adds = added is not False
-        call.values["accumulate"] = added
-    handle = machine.emit(
-        plan.engine,
-        "nc_matmul",
-        reads + writes if adds else reads,
-        writes,
-        {**plan.attributes, "accumulate": adds},
-        plan.name,
-    )
-    if machine.data:
-        FUNCTIONS["nc_matmul"](call)
-    return handle
-
-
-def check(machine: Machine, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> BoundCall:
+def check(machine: Machine, name: str, given: Mapping[str, Any]) -> BoundCall:
     """The call, bound and found to obey every rule that needs no data."""
     row = INSTRUCTIONS[name]
-    call = BoundCall(row, convert(row, bind(row, args, kwargs)), machine)
+    call = BoundCall(row, convert(row, bind(row, given)), machine)
     for rule in _RULES:
         rule(call)
     if row.not_simulated is not None:
@@ -114,63 +116,34 @@ _RULES: tuple[Callable[[BoundCall], None], ...] = (
 )
 
 
-def _plan(call: BoundCall, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Plan:
-    sometimes = KEEP in call.values.get("shuffle_mask", ())
-    kept = [
-        param.name
-        for param in call.row.params
-        if param.keeps == "always" or (param.keeps == "sometimes" and sometimes)
-    ]
-    found = places(call.row, args, kwargs)
-    return Plan(
-        row=call.row,
-        engine=call.engine,
-        values=dict(call.values),
-        places=found,
-        reads=tuple((operand, found[operand]) for operand in (*call.read(), *kept)),
-        writes=tuple((operand, found[operand]) for operand in call.written()),
-        attributes=attributes(call),
-        name=call["name"],
-    )
-
-
-def _cross_core(machine: Machine, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    call = check(machine, name, args, kwargs)
-    number = _CROSS_CORE[name](call)
-    if name == "core_barrier":
-        reads, writes = [], [("data", call["data"])]
-    else:
-        reads, writes = [("src", call["src"])], [("dst", call["dst"])]
+def _emit(machine: Machine, call: BoundCall, barrier: int | None = None) -> Any:
+    """Record a call that is checked each time."""
+    reads, writes = list(call.read().items()), list(call.written().items())
+    if call.row.name == "core_barrier":
+        # What it orders counts as written: nothing may move across.
+        reads, writes = [], reads
+    name = call.values.get("name")
     return machine.emit(
-        call.engine, name, reads, writes, attributes(call), call["name"], barrier=number
+        call.engine, call.row.name, reads, writes, attributes(call), name, barrier=barrier
     )
 
 
-def _dma_compute(
-    machine: Machine, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> Any:
-    call = check(machine, name, args, kwargs)
-    handle = machine.emit(
-        call.engine,
-        name,
-        list(call.read().items()),
-        list(call.written().items()),
-        attributes(call),
-        call["name"],
-    )
+def _cross_core(machine: Machine, name: str, given: Mapping[str, Any]) -> Any:
+    call = check(machine, name, given)
+    return _emit(machine, call, barrier=_CROSS_CORE[name](call))
+
+
+def _dma_compute(machine: Machine, name: str, given: Mapping[str, Any]) -> Any:
+    call = check(machine, name, given)
+    handle = _emit(machine, call)
     if machine.data:
         FUNCTIONS[name](call)
     return handle
 
 
-def _register(machine: Machine, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    call = check(machine, name, args, kwargs)
-    handle = machine.emit(
-        call.engine,
-        name,
-        list(call.read().items()),
-        list(call.written().items()),
-    )
+def _register(machine: Machine, name: str, given: Mapping[str, Any]) -> Any:
+    call = check(machine, name, given)
+    handle = _emit(machine, call)
     result = _REGISTERS[name](call)
     return handle if result is None else result
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from backends.simulator.accumulation import refused_sum
 from backends.simulator.faults import Fault
 from backends.simulator.instructions.call import BoundCall
 from backends.simulator.memory import MATMUL_WROTE, OTHER_WROTE_LAST, WRITTEN
@@ -15,6 +16,8 @@ from backends.simulator.tensor import NkiTensor
 
 _GROUP = 32
 """Partitions that share one index list of an indirect TensorE operand."""
+FREE_SUMS_FROM = 4
+"""The generation from which a matmul may add to elements that no matmul wrote."""
 
 
 def accumulating(call: BoundCall) -> NDArray[np.bool_] | bool:
@@ -47,13 +50,8 @@ def accumulating(call: BoundCall) -> NDArray[np.bool_] | bool:
 
 
 def _refuse_preset(call: BoundCall, by_matmul: NDArray[np.bool_]) -> None:
-    if call.target.generation < 4:
-        where = tuple(int(i) for i in np.argwhere(~by_matmul)[0])
-        raise Fault(
-            "S431",
-            f"`accumulate=True` adds to element {list(where)} of `dst`, which no matmul wrote",
-            help="pass `accumulate=False` to the first matmul of the group",
-        )
+    if call.target.generation < FREE_SUMS_FROM:
+        raise refused_sum(~by_matmul)
 
 
 def _look_at_preset(

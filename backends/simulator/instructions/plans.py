@@ -6,24 +6,24 @@ a call whose key is known needs no checking, only its tiles put in place.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from backends.isa.schema import Engine, Instruction
 from backends.isa.trace import Attribute
+from backends.simulator.instructions.attributes import attributes
 from backends.simulator.instructions.call import BoundCall
-from backends.simulator.instructions.enums import ENUMS
+from backends.simulator.instructions.shape_rules import KEEP
+from backends.simulator.instructions.short_calls import TILES
+from backends.simulator.layouts import Layout
+from backends.simulator.location import Location
+from backends.simulator.record_template import Slot, Template
 from backends.simulator.tensor import NkiTensor
-from backends.simulator.tokens import MemoryRegion, OpToken
 
 if TYPE_CHECKING:
     from backends.simulator.machine import Machine
-
-Key = tuple[Hashable, ...]
-Place = int | str
-"""The position or the keyword of an argument."""
 
 
 @frozen(eq=False)
@@ -34,89 +34,80 @@ class Plan:
     engine: Engine
     values: Mapping[str, Any]
     """Converted arguments; those of tiles are replaced in each call."""
-    places: Mapping[str, Place]
-    """Where each tile argument is found."""
-    reads: tuple[tuple[str, Place], ...]
-    writes: tuple[tuple[str, Place], ...]
+    tiles: tuple[str, ...]
+    """Arguments that are tiles, in the order of `short_calls.TILES`."""
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
     attributes: Mapping[str, Attribute]
     name: str | None
+    warnings: Sequence[tuple[str, str]] = ()
+    """Codes and messages of what the rules warned about."""
 
-    def tiles(
-        self, wanted: Sequence[tuple[str, Place]], args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> list[tuple[str, NkiTensor]]:
-        """The tiles of another call with the same key, with their operand names."""
-        return [
-            (operand, kwargs[place] if isinstance(place, str) else args[place])
-            for operand, place in wanted
-        ]
+    def views(self, given: Mapping[str, Any]) -> list[NkiTensor]:
+        """The tiles of another call with the same key."""
+        return [given[name] for name in self.tiles]
 
-    def call(self, machine: Machine, args: Sequence[Any], kwargs: Mapping[str, Any]) -> BoundCall:
+    def call(self, machine: Machine, given: Mapping[str, Any]) -> BoundCall:
         """Another call with the same key, bound."""
         values = dict(self.values)
-        values.update(self.tiles(tuple(self.places.items()), args, kwargs))
+        for name in self.tiles:
+            values[name] = given[name]
         call = BoundCall(self.row, values, machine)
         call.engine = self.engine
         return call
 
+    def template(self, place: Location, layouts: Sequence[Layout], *, strict: bool) -> Template:
+        """Return what the records of such calls on one kernel line share.
 
-def places(row: Instruction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Place]:
-    """Where the tiles of a call are."""
-    found: dict[str, Place] = {
-        param.name: position
-        for position, (param, value) in enumerate(zip(row.params, args, strict=False))
-        if isinstance(value, NkiTensor)
-    }
-    return found | {name: name for name, value in kwargs.items() if isinstance(value, NkiTensor)}
+        `layouts` are those of `tiles`. With `strict` a matmul that is told to accumulate needs the
+        sum that an earlier one wrote.
+        """
+        known = Template(
+            self.engine,
+            self.row.name,
+            self._slots(self.reads),
+            self._slots(self.writes),
+            tuple(layouts),
+            place,
+            self.name,
+            self.attributes,
+        )
+        if self.row.name != "nc_matmul":
+            return known
+        # A matmul reads its destination when it accumulates, which `None` leaves to the moment.
+        asked = self.values["accumulate"]
+        adding = evolve(
+            known,
+            reads=known.reads + known.writes,
+            attributes={**self.attributes, "accumulate": True},
+        )
+        if asked:
+            return evolve(adding, adds=strict)
+        alone = evolve(known, attributes={**self.attributes, "accumulate": False})
+        return alone if asked is False else evolve(alone, adding=adding)
 
-
-def key_of(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Key | None:
-    """The key of a call, or None when an argument has a type that is not cached.
-
-    On the hot path of shape-only runs: one flat list, no calls for the common kinds of arguments.
-    A number stands behind its type: 1, 1.0 and True are equal but not the same constant to a rule.
-    """
-    key: list[Any] = [name, len(args), tuple(kwargs)]
-    for value in (*args, *kwargs.values()):
-        kind = type(value)
-        if kind is NkiTensor:
-            storage, dtype, dynamic = value.storage, value.dtype, value.dynamic
-            key += (value.shape, dtype.name, dynamic and (dynamic.kind, dynamic.unit))
-            region = storage.region
-            if region.on_chip:
-                start, inner = divmod(value.offset, storage.bytes_per_partition // dtype.bytes)
-                key.append(storage.start_partition + start)
-                if region is MemoryRegion.psum:
-                    key += (inner, value.strides)
-            else:
-                key.append("shared" if region is MemoryRegion.shared_hbm else "private")
-        elif kind in _AS_THEY_ARE:
-            key.append(value)
-        elif kind in _NUMBERS:
-            key += (kind, value)
-        elif kind in _MEMBERS:
-            key.append(value.name)
-        elif kind is list or kind is tuple:
-            items = _constants(value)
-            if items is None:
-                return None
-            key.append(items)
-        else:
-            return None
-    return tuple(key)
+    def _slots(self, names: Sequence[str]) -> tuple[Slot, ...]:
+        return tuple([(name, self.tiles.index(name)) for name in names])
 
 
-def _constants(values: Sequence[Any]) -> Key | None:
-    """A list of numbers, or of such lists, as part of a key; None when it holds anything else."""
-    items: list[Any] = []
-    for value in values:
-        nested = isinstance(value, (list, tuple))
-        item = _constants(value) if nested else (type(value), value)
-        if item is None or not (nested or type(value) in _NUMBERS):
-            return None
-        items.append(item)
-    return tuple(items)
-
-
-_AS_THEY_ARE = frozenset({OpToken, type(None), str})
-_NUMBERS = frozenset({int, float, bool})
-_MEMBERS = frozenset(ENUMS.values())
+def plan_of(
+    call: BoundCall, given: Mapping[str, Any], warnings: Sequence[tuple[str, str]] = ()
+) -> Plan:
+    """Return the plan of a call that was checked."""
+    sometimes = KEEP in call.values.get("shuffle_mask", ())
+    kept = [
+        param.name
+        for param in call.row.params
+        if param.keeps == "always" or (param.keeps == "sometimes" and sometimes)
+    ]
+    return Plan(
+        row=call.row,
+        engine=call.engine,
+        values=dict(call.values),
+        tiles=tuple([name for name in TILES[call.row.name] if type(given.get(name)) is NkiTensor]),
+        reads=(*call.read(), *kept),
+        writes=tuple(call.written()),
+        attributes=attributes(call),
+        name=call["name"],
+        warnings=warnings,
+    )

@@ -52,14 +52,19 @@ def select_reduce(call: BoundCall) -> None:
     read_out(call, data)
 
 
+def random_draw() -> Fault:
+    """Return the fault of what would need a random stream."""
+    message = (
+        "`dropout` with a probability between 0 and 1 draws from an undocumented random stream"
+    )
+    return Fault("S109", message)
+
+
 def dropout(call: BoundCall) -> None:
     """Zeros with probability `prob`; only the certain cases 0 and 1 have a defined result."""
     dst: NkiTensor = call["dst"]
     probability = call.operand("prob")
     if not bool(np.isin(probability, (0.0, 1.0)).all()):
-        raise Fault(
-            "S109",
-            "`dropout` with a probability between 0 and 1 draws from an undocumented random stream",
-        )
+        raise random_draw()
     values = call.raw("data")
     dst.store(np.where(probability == 1.0, values.dtype.type(0), values))

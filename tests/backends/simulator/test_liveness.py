@@ -13,28 +13,23 @@ from hypothesis import strategies as st
 from backends.isa.dtypes import DTYPES
 from backends.simulator.faults import Fault
 from backends.simulator.liveness import over_capacity, peak, pinned_overlap
-from backends.simulator.location import NOWHERE
-from backends.simulator.memory import Storage
+from backends.simulator.memory import Allocation, form_of
 from backends.simulator.options import SimOptions, make_options
-from backends.simulator.recorder import BufferUse
 from backends.simulator.tokens import MemoryRegion
 from gdsl.errors import UsageError
 
 
 def use(
-    born: int, last: int, size: int, memory: MemoryRegion = MemoryRegion.sbuf, **kw: object
-) -> BufferUse:
+    born: int,
+    last: int,
+    size: int,
+    memory: MemoryRegion = MemoryRegion.sbuf,
+    address: tuple[int, int] | None = None,
+) -> Allocation:
     """A tensor of `size` bytes on one partition."""
-    storage = Storage(
-        (1, size),
-        DTYPES["uint8"],
-        memory,
-        name="",
-        location=NOWHERE,
-        with_data=False,
-        **kw,  # type: ignore[arg-type]
-    )
-    return BufferUse(storage.describe(), born, last=last)
+    made = Allocation(form_of((1, size), DTYPES["uint8"], memory), address=address)
+    made.born, made.last = born, last
+    return made
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(1, 50)), max_size=12))

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from backends.isa.dtypes import DTYPES
 from backends.simulator.faults import Fault
-from backends.simulator.geometry import row_major
-from backends.simulator.location import NOWHERE
+from backends.simulator.layouts import whole_layout
 from backends.simulator.machine import Machine
-from backends.simulator.memory import Storage
+from backends.simulator.memory import Allocation, Storage, form_of
 from backends.simulator.tensor import NkiTensor
 from backends.simulator.tokens import MemoryRegion
 
@@ -28,16 +27,9 @@ def tensor(
     values: NDArray[Any], memory: MemoryRegion = MemoryRegion.sbuf, dtype: str = "float32"
 ) -> NkiTensor:
     """A tensor that holds `values`."""
-    storage = Storage(
-        values.shape,
-        DTYPES[dtype],
-        memory,
-        name="t",
-        location=NOWHERE,
-        with_data=True,
-        values=values,
-    )
-    return NkiTensor(storage, DTYPES[dtype], values.shape, row_major(values.shape), 0)
+    storage = Storage(Allocation(form_of(values.shape, DTYPES[dtype], memory), "t"))
+    storage.fill(values)
+    return NkiTensor(storage, whole_layout(storage), 0)
 
 
 def counting(*shape: int) -> NDArray[np.float32]:

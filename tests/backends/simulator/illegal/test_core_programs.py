@@ -255,6 +255,20 @@ def test_legal_runs_and_illegal_is_refused(
     assert caught.value.location.line > 0
 
 
+@pytest.mark.parametrize(("code", "what", "legal", "illegal"), PROGRAMS, ids=lambda p: str(p)[:40])
+def test_a_run_without_data_refuses_the_same(
+    run: Run, code: str, what: str, legal: str, illegal: str
+) -> None:
+    run(program(legal), X, shape_only=True)
+    if code == "S402":  # found in data only
+        return
+    with pytest.raises(Fault) as full:
+        run(program(illegal), X)
+    with pytest.raises(Fault) as short:
+        run(program(illegal), X, shape_only=True)
+    assert str(short.value) == str(full.value), what
+
+
 @pytest.mark.parametrize(
     "value",
     [

@@ -63,7 +63,7 @@ class Program:
     legal_target: str | None = None
     options: Mapping[str, Any] = field(factory=dict)
 
-    def run(self, filling: str, target: str) -> None:
+    def run(self, filling: str, target: str, *, shape_only: bool = False) -> None:
         """Simulate the kernel with the hole filled."""
         body = indent(self.body.format(filling), "    ")
         simulate(
@@ -71,7 +71,7 @@ class Program:
             "kernel",
             (np.zeros((4, 4), dtype=np.float32),),
             target=target,
-            options=SimOptions(**self.options),
+            options=SimOptions(shape_only=shape_only, **self.options),
         )
 
 
@@ -107,3 +107,19 @@ def test_the_illegal_program_is_refused(program: Program) -> None:
     assert fault.value.code == program.code, str(fault.value)
     assert fault.value.location.function == "kernel"
     assert fault.value.location.line >= BODY_STARTS
+
+
+NEED_DATA = frozenset({"S432", "S433", "S434"})
+"""Faults that only a run with data can find."""
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=_id)
+def test_a_run_without_data_refuses_the_same(program: Program) -> None:
+    program.run(program.legal, program.legal_target or program.target, shape_only=True)
+    if program.code in NEED_DATA or "accumulate_preset" in program.options:
+        return
+    with pytest.raises(Fault) as full:
+        program.run(program.illegal, program.target)
+    with pytest.raises(Fault) as short:
+        program.run(program.illegal, program.target, shape_only=True)
+    assert str(short.value) == str(full.value)
