@@ -14,6 +14,7 @@ from attrs import field, frozen
 
 from gdsl import registry
 from gdsl.arrays import from_caller, is_torch, to_caller
+from gdsl.capacity import explaining
 from gdsl.diagnostics.diagnostic import Diagnostic
 from gdsl.emitter import EmitOptions, NkiProgram
 from gdsl.errors import CompileError, RunError, UsageError
@@ -68,7 +69,7 @@ def check(text: str | Path | Definition) -> tuple[Diagnostic, ...]:
     try:
         module, warnings = file.elaborated
         for kernel in module.kernels:
-            _ = Compilation(Definition(file, kernel.name)).plan
+            warnings += Compilation(Definition(file, kernel.name)).warnings
     except CompileError as error:
         return error.diagnostics
     return warnings
@@ -111,8 +112,11 @@ def compile(
 ) -> Program:
     """Return the NKI program of a kernel for a target. Raises CompileError.
 
-    `settings` are schedule keys. `target` defaults as `-t` does.
+    `settings` are schedule keys. `target` defaults as `-t` does. Raises UsageError for a target or
+    an NKI release that does not exist.
     """
+    if nki_version is not None:
+        _known((nki_version,), registry.emitter().versions, "NKI release")
     options = EmitOptions(_target(target), nki_version, origin)
     compilation = Compilation(kernel, options, dict(settings or {}))
     return Program(compilation, compilation.program)
@@ -166,7 +170,13 @@ def _simulated(program: Program, arguments: Mapping[str, Any], lnc: int) -> dict
 
     kernel = program.compilation.definition.kernel
     given = {name: from_caller(name, value) for name, value in arguments.items()}
-    outputs, _ = launch(program.nki, kernel, given, lnc=lnc)
+    plain = {name: value for name, value in given.items() if not isinstance(value, str)}
+    sizes = registry.interpreter().sizes(kernel, plain)
+    if 0 in sizes.values():
+        # No token or no row: the definition says what comes back, and nothing is launched.
+        return _returned(registry.interpreter().run(kernel, plain, RunOptions()), arguments)
+    with explaining(program.compilation, sizes, lnc):
+        outputs, _ = launch(program.nki, kernel, given, lnc=lnc)
     return _returned(outputs, arguments)
 
 

@@ -50,6 +50,8 @@ class Emitter(Protocol):
     """Maps plans to NKI. Raises CompileError where the target's limits do not admit the plan."""
 
     name: str
+    versions: tuple[str, ...]
+    """NKI releases that a text can be written for, oldest first."""
 
     def emit(self, plan: Plan, options: EmitOptions) -> NkiProgram:
         """Return the source text; the same plan and options give the same text on any machine."""

@@ -9,6 +9,7 @@ import numpy as np
 from attrs import frozen
 
 from gdsl import registry
+from gdsl.capacity import explaining, require_elements
 from gdsl.emitter import EmitOptions
 from gdsl.ir.dtypes import Dtype
 from gdsl.ir.kernel import Kernel
@@ -43,7 +44,8 @@ def estimate(
     prefer: Dtype = Dtype.BF16,
     sweep: bool = False,
 ) -> Estimated:
-    """Return the estimated time of a `.gdn` kernel at these sizes. Raises CompileError.
+    """Return the estimated time of a `.gdn` kernel at these sizes. Raises CompileError,
+    UsageError for sizes of 0.
 
     The roofline comes from the kernel's declaration, never from the trace.
     """
@@ -51,7 +53,9 @@ def estimate(
     kernel = definition.kernel
     bound = bind_dtypes(kernel, prefer)
     arguments = shapes_only(kernel, sizes, bound)
-    simulation = trace(compilation.program, kernel, arguments, lnc=lnc)
+    require_elements(kernel.name, sizes)
+    with explaining(compilation, sizes, lnc):
+        simulation = trace(compilation.program, kernel, arguments, lnc=lnc)
     program = compilation.program
     sources = {
         simulation.traces[0].records[0].file if simulation.traces[0].records else "": program.text,

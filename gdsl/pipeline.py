@@ -129,6 +129,16 @@ class Compilation:
         return choose(self.canonical, self.settings, schedule)
 
     @cached_property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """What is legal and has no effect in the file's `schedule` block."""
+        from gdsl.algorithm.plan import effective_forms
+        from gdsl.algorithm.settings import idle_keys
+
+        plan = self.plan
+        forms = effective_forms(plan.form, plan.kernel)
+        return idle_keys(plan.resolved, forms, plan.kernel.kernel.name)
+
+    @cached_property
     def program(self) -> NkiProgram:
         """Plan -> tile program -> NKI text."""
         return registry.emitter().emit(self.plan, self.options)

@@ -61,3 +61,11 @@ class Runner(Protocol):
 
         Raises RunError when shapes, dtypes, ranges or assumptions do not hold.
         """
+
+    def sizes(
+        self, kernel: Kernel, arguments: Mapping[str, Array | float | int | bool]
+    ) -> dict[str, int]:
+        """Return the size of every axis, from the shapes alone.
+
+        Raises RunError when the call does not fit: names, kinds of dtypes, shapes.
+        """

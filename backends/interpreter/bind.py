@@ -44,6 +44,32 @@ class Bound:
 
 def bind(kernel: Kernel, arguments: Arguments, arithmetic: Arithmetic) -> Bound:
     """Bind arguments by name. Raises RunError where a name, dtype or shape does not fit."""
+    params, tensors = _given(kernel, arguments)
+    dtypes = _dtypes(kernel, tensors, arithmetic)
+    sizes = _sizes(kernel, tensors, params)
+    names: dict[Symbol, Value] = {}
+    for symbol, number in params.items():
+        dtype = np.bool_ if isinstance(number, bool) else arithmetic.compute
+        names[symbol] = Value((), np.asarray(number, dtype))
+    for item in kernel.inputs:
+        names[item.symbol] = _value(item, tensors.get(item.name), sizes, arithmetic)
+    states = {s.argument: tensors[s.argument] for s in kernel.states if s.argument in tensors}
+    return Bound(names, states, sizes, dtypes, params)
+
+
+def call_sizes(kernel: Kernel, arguments: Arguments) -> dict[str, int]:
+    """Return the size of every axis. Raises RunError where a name, kind or shape does not fit."""
+    params, tensors = _given(kernel, arguments)
+    for name, item in _tensors(kernel):
+        if name in tensors:
+            _check_kind(name, item, tensors[name])
+    return _sizes(kernel, tensors, params)
+
+
+def _given(
+    kernel: Kernel, arguments: Arguments
+) -> tuple[dict[Symbol, float | int | bool], dict[str, Array]]:
+    """Return parameters and tensors; nothing that is required is missing."""
     arguments = _declared_names(kernel, arguments)
     params = {param.symbol: _param(param, arguments) for param in kernel.params}
     tensors = {
@@ -54,16 +80,7 @@ def bind(kernel: Kernel, arguments: Arguments, arithmetic: Arithmetic) -> Bound:
     for name, item in _tensors(kernel):
         if name not in tensors and not _may_be_missing(item):
             raise fault("E0702", f"argument `{name}` of `{kernel.name}` is missing", item.span)
-    dtypes = _dtypes(kernel, tensors, arithmetic)
-    sizes = _sizes(kernel, tensors, {param.name: params[param.symbol] for param in kernel.params})
-    names: dict[Symbol, Value] = {}
-    for symbol, number in params.items():
-        dtype = np.bool_ if isinstance(number, bool) else arithmetic.compute
-        names[symbol] = Value((), np.asarray(number, dtype))
-    for item in kernel.inputs:
-        names[item.symbol] = _value(item, tensors.get(item.name), sizes, arithmetic)
-    states = {s.argument: tensors[s.argument] for s in kernel.states if s.argument in tensors}
-    return Bound(names, states, sizes, dtypes, params)
+    return params, tensors
 
 
 def declared_dtype(dtype: Dtype | DtypeVar, dtypes: Mapping[str, Dtype]) -> Dtype:
@@ -179,12 +196,13 @@ def _check_exact(
 
 
 def _sizes(
-    kernel: Kernel, tensors: Mapping[str, Array], params: Mapping[str, float | int | bool]
+    kernel: Kernel, tensors: Mapping[str, Array], params: Mapping[Symbol, float | int | bool]
 ) -> dict[str, int]:
     """Solve the size of every axis from the shapes; a packed axis is the sum of its fields."""
     try:
         shapes = {name: array.shape for name, array in tensors.items()}
-        sizes = solve_sizes(size_plan(kernel, shapes), shapes, params)
+        numbers = {param.name: params[param.symbol] for param in kernel.params}
+        sizes = solve_sizes(size_plan(kernel, shapes), shapes, numbers)
     except SizeError as error:
         spans = dict(_tensors(kernel))
         item = spans.get(error.argument) if error.argument else None

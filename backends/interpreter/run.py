@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from backends.interpreter.axes import Array, Value, from_tensor, tensor_axes, to_tensor
-from backends.interpreter.bind import Arguments, Bound, bind, declared_dtype
+from backends.interpreter.bind import Arguments, Bound, bind, call_sizes, declared_dtype
 from backends.interpreter.check import check_assumes, check_lengths, check_ranges
 from backends.interpreter.evaluate import Setting, evaluate
 from backends.interpreter.execute import Execution, Names, execute
@@ -77,3 +77,7 @@ class Interpreter:
     def run(self, kernel: Kernel, arguments: Arguments, options: RunOptions) -> dict[str, Array]:
         """Return the outputs by name. Raises RunError when the arguments do not fit."""
         return run_kernel(kernel, arguments, options)
+
+    def sizes(self, kernel: Kernel, arguments: Arguments) -> dict[str, int]:
+        """Return the size of every axis. Raises RunError when the call does not fit."""
+        return call_sizes(kernel, arguments)

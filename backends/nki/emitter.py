@@ -7,6 +7,7 @@ from typing import Any
 
 from attrs import frozen
 
+from backends.isa.versions import VERSIONS
 from backends.nki.adapters import ADAPTERS, adapted_exports
 from backends.nki.capacity import misfits
 from backends.nki.emit.docstring import docstring
@@ -33,6 +34,7 @@ class NkiEmitter:
     """Maps plans to NKI source text."""
 
     name: str = "nki"
+    versions: tuple[str, ...] = VERSIONS
 
     def emit(self, plan: Plan, options: EmitOptions) -> NkiProgram:
         """Return the source text; the same plan and options give the same text on any machine."""

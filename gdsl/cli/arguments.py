@@ -91,6 +91,17 @@ def fits(args: argparse.Namespace, compilation: Compilation) -> list[str]:
     return lines
 
 
+def add_seed(parser: argparse.ArgumentParser, what: str) -> None:
+    """Declare --seed."""
+    parser.add_argument("--seed", type=_seed, default=0, help=f"of {what} (default: 0)")
+
+
+def _seed(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"`{text}` is no seed; expected 0, 1, 2, ...")
+    return int(text)
+
+
 def add_output(parser: argparse.ArgumentParser, what: str) -> None:
     """Declare -o."""
     parser.add_argument(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 
 from gdsl.cli import arguments, console
 from gdsl.diagnostics.diagnostic import Diagnostic, Severity
@@ -47,6 +45,8 @@ def run(args: argparse.Namespace) -> int:
         try:
             findings += text.elaborated[1] if first else ()
             names = [located.kernel] if located.kernel else [k.name for k in text.module.kernels]
+            if not (names or args.json):
+                print(f"{file}: good, it holds no kernel")
             for name in names:
                 said, lines = check(Definition(text, name), target, args)
                 findings += said
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
                     print(line)
         except CompileError as error:
             findings += error.diagnostics
-        _print(findings, args.json)
+        console.print_findings(findings, as_json=args.json)
         failed |= any(finding.severity is Severity.ERROR for finding in findings)
     return 1 if failed else 0
 
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
 def check(
     definition: Definition, target: str | None, args: argparse.Namespace
 ) -> tuple[tuple[Diagnostic, ...], tuple[str, ...]]:
-    """Return the errors of one kernel behind the front end, and what to say when there are none."""
+    """Return the findings on one kernel behind the front end, and what to say without errors."""
     settings = arguments.settings(args)
     compilation = Compilation(definition, EmitOptions(target or "trn2"), settings)
     name = definition.kernel.name
@@ -75,16 +75,4 @@ def check(
         lines += arguments.fits(args, compilation)
     except CompileError as error:
         return error.diagnostics, ()
-    return (), tuple(lines)
-
-
-def _print(findings: list[Diagnostic], as_json: bool) -> None:
-    if as_json:
-        from gdsl.diagnostics.machine import to_json
-
-        for finding in findings:
-            print(json.dumps(to_json(finding), ensure_ascii=False))
-    elif findings:
-        from gdsl.diagnostics.text import render
-
-        console.say(render(findings, color=console.use_color(sys.stderr)).rstrip("\n"))
+    return compilation.warnings, tuple(lines)

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from gdsl import registry
-from gdsl.cli import arguments
+from gdsl.cli import arguments, console
 from gdsl.emitter import EmitOptions
 from gdsl.errors import UsageError
 from gdsl.pipeline import STAGES, Compilation
@@ -51,6 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the asked level, or the module of an adapter. Raises UsageError."""
+    if args.nki_version is not None:
+        arguments.choose(args.nki_version, registry.emitter().versions, "NKI release", None)
     options = EmitOptions(arguments.target(args), args.nki_version, origin=not args.no_origin)
     compilations = [
         Compilation(arguments.define(file), options, arguments.settings(args))
@@ -58,7 +60,10 @@ def run(args: argparse.Namespace) -> int:
     ]
     for compilation in compilations:
         arguments.fits(args, compilation)
-    arguments.write_text(args, _text(args, compilations, options))
+    text = _text(args, compilations, options)
+    for compilation in compilations:
+        console.print_findings(compilation.warnings)
+    arguments.write_text(args, text)
     return 0
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
+from collections.abc import Sequence
 from typing import TextIO
 
+from gdsl.diagnostics.diagnostic import Diagnostic
 from gdsl.errors import GdslError
 from gdsl.options import FORCE_COLOR, NO_COLOR
 
@@ -29,11 +32,22 @@ def use_color(stream: TextIO) -> bool:
 def print_error(error: GdslError) -> None:
     """Print an exception: its diagnostics with their source windows, or its one line."""
     if error.diagnostics:
-        from gdsl.diagnostics.text import render
-
-        say(render(error.diagnostics, color=use_color(sys.stderr)).rstrip("\n"))
+        print_findings(error.diagnostics)
     else:
         say(f"error: {error}")
+
+
+def print_findings(findings: Sequence[Diagnostic], *, as_json: bool = False) -> None:
+    """Print diagnostics with their source windows, or each as a line of JSON to stdout."""
+    if as_json:
+        from gdsl.diagnostics.machine import to_json
+
+        for finding in findings:
+            print(json.dumps(to_json(finding), ensure_ascii=False))
+    elif findings:
+        from gdsl.diagnostics.text import render
+
+        say(render(findings, color=use_color(sys.stderr)).rstrip("\n"))
 
 
 class Progress:

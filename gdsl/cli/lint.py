@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from pathlib import Path
 
 from gdsl import registry
 from gdsl.cli import console
 from gdsl.diagnostics.diagnostic import Severity
+from gdsl.errors import UsageError
 
 DESCRIPTION = """\
 Check an NKI source file: the Python subset that kernels may use, and what changed between releases.
@@ -32,15 +31,20 @@ def run(args: argparse.Namespace) -> int:
     findings = [
         finding
         for file in args.files
-        for finding in registry.simulator().lint(Path(file), args.nki_version)
+        for finding in registry.simulator().lint(_readable(file), args.nki_version)
     ]
-    if args.json:
-        from gdsl.diagnostics.machine import to_json
-
-        for finding in findings:
-            print(json.dumps(to_json(finding), ensure_ascii=False))
-    elif findings:
-        from gdsl.diagnostics.text import render
-
-        console.say(render(findings, color=console.use_color(sys.stderr)).rstrip("\n"))
+    console.print_findings(findings, as_json=args.json)
     return 1 if any(finding.severity is Severity.ERROR for finding in findings) else 0
+
+
+def _readable(file: str) -> Path:
+    """Return the path of a text. Raises UsageError."""
+    path = Path(file)
+    try:
+        path.read_text(encoding="utf-8")
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(f"cannot read `{file}`: {reason}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"`{file}` is not UTF-8: byte {error.start} does not fit") from error
+    return path

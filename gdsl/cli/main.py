@@ -67,8 +67,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         console.say("interrupted")
         return 130
+    except MemoryError as error:
+        console.say(f"error: not enough memory here: {str(error).lower() or 'allocation failed'}")
+        console.say("give smaller sizes; `gdsl cost` and `gdsl trace` need no memory for the data")
+        return FAILURE
     except Exception as error:
+        if _interrupted(error):
+            console.say("interrupted")
+            return 130
         return _internal_error(error, arguments)
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind an error: a package being imported reports it as its own."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _internal_error(error: Exception, arguments: Sequence[str]) -> int:

@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from gdsl.arrays import load_npz
+from gdsl.cli import arguments as shared
 from gdsl.errors import UsageError
 from gdsl.suggest import did_you_mean
 
@@ -42,7 +43,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="a Gaussian tensor, or a number, true, false, none or text; may be repeated",
     )
     parser.add_argument("--inputs", metavar="F.npz", help="arrays by parameter name")
-    parser.add_argument("--seed", type=int, default=0, help="of the tensors (default: 0)")
+    shared.add_seed(parser, "the tensors")
 
 
 def arguments(args: argparse.Namespace, *, data: bool) -> dict[str, Any]:
@@ -54,6 +55,8 @@ def arguments(args: argparse.Namespace, *, data: bool) -> dict[str, Any]:
         if not (equals and name.isidentifier() and text):
             raise UsageError(f"`--arg {item}`: expected NAME=DTYPE[SIZES] or NAME=VALUE")
         tensor = _TENSOR.fullmatch(text)
+        if tensor is None and "[" in text:
+            raise UsageError(f"`--arg {item}`: expected sizes as in `{name}=f32[32,128]`")
         found[name] = _tensor(item, tensor[1], tensor[2], rng, data) if tensor else _value(text)
     return found
 

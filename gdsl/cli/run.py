@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--inputs", metavar="F.npz", help="arrays by argument name")
     source.add_argument("--random", action="store_true", help="Gaussian arrays that fit")
-    parser.add_argument("--seed", type=int, default=0, help="of --random (default: 0)")
+    arguments.add_seed(parser, "--random")
     arguments.add_shape(parser)
     parser.add_argument(
         "--param",

@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="a,b",
         help=f"of {', '.join(PRECISIONS)} (default: all that apply)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the inputs (default: 0)")
+    arguments.add_seed(parser, "the inputs")
     parser.add_argument(
         "-j", "--jobs", type=int, metavar="N", help="processes (default: one for each core)"
     )

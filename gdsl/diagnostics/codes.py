@@ -76,5 +76,6 @@ CODES: dict[str, str] = {
     "W0201": "value that nothing uses",
     "W0202": "axis that nothing uses",
     "W0203": "state that is written and not returned",
+    "W0501": "schedule key of a file without effect",
     "G9999": "a fault of gdsl itself",
 }

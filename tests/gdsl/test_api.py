@@ -2,8 +2,10 @@
 
 import importlib.util
 import pkgutil
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -180,3 +182,40 @@ def test_simulate_runs_somebody_elses_kernel(tmp_path: Path, foreign_kernel: str
     np.testing.assert_array_equal(add(x=x, y=2 * x), 3 * x)
     with pytest.raises(UsageError, match="all by position or all by name"):
         add(x, y=x)
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (lambda x: x.pop("q"), "E0702"),
+        (lambda x: x.update(nonsense=x["q"]), "E0703"),
+        (lambda x: x.update(q=x["q"][:1]), "E0704"),
+        (lambda x: x.update(q=x["q"].astype(np.int64)), "E0705"),
+    ],
+)
+def test_a_call_that_does_not_fit_is_refused_alike_by_both_backends(
+    change: Callable[[dict[str, Any]], Any], code: str
+) -> None:
+    kernel = gdsl.load("gdn_tkg")
+    inputs = dict(gdsl.random_inputs(kernel, {"B": 1, "Hv": 2, "K": 8, "V": 8}))
+    change(inputs)
+    for backend in ("interpreter", "simulator"):
+        with pytest.raises(gdsl.GdslError) as error:
+            gdsl.run(kernel, inputs, backend=backend)
+        assert error.value.diagnostics[0].code == code
+
+
+def test_sizes_beyond_the_machine_are_explained_at_the_axis() -> None:
+    kernel = gdsl.load("gdn_tkg")
+    inputs = gdsl.random_inputs(kernel, {"B": 1, "Hv": 1, "K": 200, "V": 8})
+    with pytest.raises(gdsl.GdslError) as error:
+        gdsl.run(kernel, inputs, backend="simulator")
+    assert error.value.diagnostics[0].code == "E0531"
+
+
+def test_no_token_launches_nothing_and_returns_the_state() -> None:
+    kernel = gdsl.load("gdn_cte")
+    inputs = gdsl.random_inputs(kernel, {"B": 1, "Hk": 1, "G": 2, "T": 0, "K": 8, "V": 8})
+    outputs = gdsl.compile(kernel).run({**inputs, "algorithm": "neumann"})
+    assert outputs["out"].shape == (1, 2, 0, 8)
+    np.testing.assert_array_equal(outputs["recurrent_state"], inputs["recurrent_state"])

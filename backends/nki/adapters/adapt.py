@@ -7,6 +7,7 @@ functions by the names it has; such a program keeps them, and the others give wa
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
@@ -80,6 +81,14 @@ def _call(arguments: tuple[str, ...], returns: tuple[str, ...]) -> str:
 
 
 def _parameters(export: Export, program: Program) -> tuple[Parameter, ...]:
+    values = {constant.name: str(constant.value) for constant in export.constants}
+    for parameter, argument in zip(program.parameters, export.arguments, strict=True):
+        ours, theirs = parameter.default, values.get(argument.default or "", argument.default)
+        if ours and theirs and literal_eval(ours) != literal_eval(theirs):
+            raise UsageError(
+                f"`{export.name}` has {argument.name}={theirs} for its callers, not {ours}; "
+                "leave out the schedule key that changes it"
+            )
     return tuple(
         evolve(parameter, default=argument.default)
         for parameter, argument in zip(program.parameters, export.arguments, strict=True)

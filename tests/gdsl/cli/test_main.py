@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from importlib import import_module
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,13 @@ def test_version(cli: Cli) -> None:
         (("fmt", "none.gdn"), "there is no file `none.gdn`"),
         (("diff", "a.npz", "b.npz"), "cannot read `a.npz`"),
         (("cost", "gdn_tkg", "--arg", "x=1"), "belong to FILE.py:KERNEL"),
+        (("compile", "gdn_tkg", "--nki-version", "9.9"), "there is no NKI release `9.9`"),
+        (("run", "gdn_tkg", "--random", "--seed", "-1"), "`-1` is no seed; expected 0, 1, 2"),
+        (("verify", "gdn_tkg", "--seed", "x"), "`x` is no seed"),
+        (("check", "gdn_tkg", "--shape", "B=0,Hv=1,K=4,V=4"), "axis `B` of kernel `gdn_tkg` has"),
+        (("cost", "gdn_cte", "--shape", "B=1,Hk=1,G=1,T=0,K=4,V=4"), "nothing would be launched"),
+        (("lint", "no/such.py"), "cannot read `no/such.py`: no such file"),
+        (("compile", "gdn_tkg", "--lnc", "2"), "add `--shape`"),
     ],
 )
 def test_usage_errors_exit_2_and_say_what_to_do(
@@ -139,3 +147,41 @@ def test_color_only_where_asked(process: Cli, tmp_path: Path) -> None:
     assert "\x1b[" in process(*command, env={**clean, "FORCE_COLOR": "1"}).err
     assert "\x1b[" not in process(*command, env={"FORCE_COLOR": "1", "NO_COLOR": "1"}).err
     assert os.environ.get("FORCE_COLOR") is None
+
+
+def test_too_large_for_memory_is_no_fault_of_ours(cli: Cli) -> None:
+    done = cli("run", "gdn_cte", "--random", "--shape", "B=9999,Hk=4096,G=8,T=99999,K=128,V=128")
+    assert done.code == 2
+    assert "not enough memory here" in done.err
+    assert "give smaller sizes" in done.err
+
+
+def test_ctrl_c_is_said_in_one_word_even_where_an_import_wraps_it(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(arguments: list[str]) -> int:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            raise ImportError("a package failed to import")  # noqa: B904
+
+    monkeypatch.setattr(entry, "_dispatch", stop)
+    done = cli("doctor")
+    assert (done.code, done.err) == (130, "interrupted\n")
+
+
+def test_a_file_without_a_kernel_is_said_to_hold_none(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "empty.gdn"
+    path.write_text("")
+    assert cli("check", str(path)).out == f"{path}: good, it holds no kernel\n"
+
+
+def test_an_idle_key_of_a_file_is_warned_of_and_compiles(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "idle.gdn"
+    text = files("kernels_dsl").joinpath("gdn_tkg_pool.gdn").read_text(encoding="utf-8")
+    path.write_text(text + "\nschedule gdn_tkg_pool:\n    chunk = 64\n")
+    for words in (("check", str(path)), ("compile", str(path), "-o", str(tmp_path / "k.py"))):
+        done = cli(*words)
+        assert done.code == 0
+        assert "warning[W0501]: schedule key `chunk` has no effect on `gdn_tkg_pool`" in done.err
+    assert (tmp_path / "k.py").exists()

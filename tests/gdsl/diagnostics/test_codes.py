@@ -18,7 +18,7 @@ from gdsl.source import Source
 from gdsl.syntax.parse import parse
 
 # Codes that parsing and semantics can give; the others are raised later.
-LATER = re.compile(r"E040[1-6]|E05..|E06..|E07..|G....")
+LATER = re.compile(r"E040[1-6]|E05..|E06..|E07..|W05..|G....")
 FRONT_END = sorted(code for code in CODES if not LATER.match(code))
 PROGRAMS = Path(__file__).parents[2] / "diagnostics"
 

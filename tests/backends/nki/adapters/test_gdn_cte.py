@@ -17,7 +17,7 @@ from backends.simulator.options import SimOptions
 from backends.simulator.run import load_module
 from gdsl import api
 from gdsl.emitter import EmitOptions
-from gdsl.errors import GdslError
+from gdsl.errors import GdslError, UsageError
 from gdsl.regimes.typed import random_arguments
 from gdsl.shapes import resolve_sizes
 
@@ -162,3 +162,9 @@ def test_the_pack_of_another_chunk(drop_in: ModuleType) -> None:
     assert pack.shape == (7, 16, 16)
     np.testing.assert_array_equal(pack[2], np.eye(16))
     assert np.count_nonzero(pack[6]) == 64
+
+
+def test_a_schedule_that_changes_a_default_of_the_callers_is_refused() -> None:
+    compiled = api.compile(api.load("gdn_cte"), settings={"group": 4})
+    with pytest.raises(UsageError, match="has group_size=8 for its callers, not 4"):
+        EMITTER.adapt("nki_library", [compiled.compilation.plan], EmitOptions())
