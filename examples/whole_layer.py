@@ -127,7 +127,7 @@ def _transformers(layer: Layer, chosen: argparse.Namespace) -> Case:
     from transformers import DynamicCache
     from transformers.utils import logging
 
-    logging.set_verbosity_error()
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     torch.manual_seed(9)
     torch.set_grad_enabled(False)
     module = _model(layer.model)

@@ -17,6 +17,7 @@ from backends.nki.program.nodes import Program
 from backends.nki.program.numbers import evaluate
 from backends.nki.program.show import program_text
 from backends.nki.refusal import refuse
+from backends.nki.schedules.block.describe import dataflow
 from backends.nki.schedules.block.program import front_of
 from backends.nki.schedules.block.projection_program import projection_program
 from backends.nki.schedules.chunked import chunked_program
@@ -39,7 +40,7 @@ class NkiEmitter:
     def emit(self, plan: Plan, options: EmitOptions) -> NkiProgram:
         """Return the source text; the same plan and options give the same text on any machine."""
         program = _program(plan, options.target)
-        entry = Entry(program, docstring(plan, _notes(options)))
+        entry = Entry(program, docstring(plan, (*dataflow(plan), *_notes(options))))
         text = module_text((entry,), _header(plan), options.origin)
         return _product(text, plan, program, options)
 
@@ -60,7 +61,7 @@ class NkiEmitter:
         exports = adapted_exports(row, [(plan, _program(plan, options.target)) for plan in plans])
         notes = (f"A drop-in for {row.doc}: same arguments, returns and aliases.", *_notes(options))
         entries = [
-            Entry(program, docstring(plan, notes))
+            Entry(program, docstring(plan, (*dataflow(plan), *notes)))
             for plan, program in zip(plans, exports, strict=True)
         ]
         header = tuple(line for plan in plans for line in _header(plan))

@@ -164,6 +164,8 @@ def _shares(plan: Plan) -> str:
     split = "rows (batch and heads)"
     if all(windows):
         split = "channels" if windows else "heads"
+    elif any(windows):
+        split = "key heads, with all that belongs to them,"
     match plan.settings["shard"]:
         case "value_columns":
             return "With two cores each takes a share of the value columns of every head."

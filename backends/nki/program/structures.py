@@ -118,6 +118,22 @@ class Slice(Structure):
 
 
 @frozen(str=False)
+class ElementBytes(Structure):
+    """Bytes of an element of a tensor argument of floats: 4 or 2."""
+
+    tensor: str
+
+    def written(self) -> str:
+        return f"(4 if {self.tensor}.dtype == nl.float32 else 2)"
+
+    def valued(self, names: Mapping[str, Any]) -> Any:
+        return names[self.tensor].element_bytes
+
+    def parts(self) -> tuple[Number, ...]:
+        return ()
+
+
+@frozen(str=False)
 class Call(Structure):
     """A call of a function of the program that returns a value and does nothing else."""
 

@@ -11,19 +11,18 @@ from collections.abc import Mapping
 
 from attrs import define, field
 
-from backends.isa.targets import TARGETS
 from backends.nki.contract import Contract
 from backends.nki.program.build import Block, compare
 from backends.nki.program.nodes import F32, Element, View
-from backends.nki.program.numbers import ZERO, Literal, Name, Number
+from backends.nki.program.numbers import ZERO, Name, Number
 from backends.nki.refusal import refuse
 from backends.nki.schedules.addresses import Addresses
 from backends.nki.schedules.block.channels import Rows
 from backends.nki.schedules.block.projection_step import STEP_CONSTANTS, STEP_FUNCTIONS
 from backends.nki.schedules.block.projection_stream import (
-    CONSTANTS,
     STREAM_FUNCTIONS,
     bytes_of,
+    constants_of,
 )
 from backends.nki.schedules.block.projections import Projections
 from backends.nki.schedules.block.sections import Convolution, Given, Port, Projection, Sections
@@ -94,6 +93,7 @@ class BlockFront(Front):
         cell = next(axis for axis in window.outer if axis != entry) if scan else entry
         rows = Rows(cell, window.axes if scan else window.axes[1:], window)
         windows = Windows(self.contract, window, rows, self.addresses, entry)
+        self.loads.banner("What is small comes first, on ScalarE's ring")
         tiles = self._projected(window)
         for convolution in self.sections.convolutions:
             if not scan:
@@ -120,11 +120,10 @@ class BlockFront(Front):
             raise refuse(
                 "projections of several tokens are not emitted yet", self.sections.kernel.span
             )
-        self.constants = (*CONSTANTS, *STEP_CONSTANTS)
+        self.constants = (*constants_of(self.target), *STEP_CONSTANTS)
         self.functions = (*STREAM_FUNCTIONS, *STEP_FUNCTIONS)
         projections = Projections(self.contract, window, self.made)
-        capacity = Literal(TARGETS[self.target].sbuf_usable_bytes)
-        self.streamed = Streamed(self.sections, projections, window.size(window.axes), capacity)
+        self.streamed = Streamed(self.sections, projections, Name("total"))
         return self.streamed.open(self.loads, self._element)
 
     def _later(self, rows: Rows) -> Number:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from backends.isa.targets import TARGETS
 from backends.nki.contract import Contract
 from backends.nki.program.build import Block, Names, compare, every, part
 from backends.nki.program.nodes import F32, Pattern, Program, Space, View
@@ -16,10 +15,11 @@ from backends.nki.program.numbers import ZERO, Literal, Number, smallest
 from backends.nki.refusal import refuse
 from backends.nki.schedules.block.projection_step import STEP_CONSTANTS, STEP_FUNCTIONS
 from backends.nki.schedules.block.projection_stream import (
-    CONSTANTS,
     RING,
+    SBUF,
     STREAM_FUNCTIONS,
     bytes_of,
+    constants_of,
 )
 from backends.nki.schedules.block.projections import Projections
 from backends.nki.schedules.block.sections import Field, Port, Projection
@@ -43,7 +43,7 @@ def projection_program(plan: Plan, target: str) -> Program:
     ports = tuple((output, _port(kernel, output)) for output in kernel.outputs)
     contract = Contract(kernel)
     parameters = contract.parameters()
-    constants = (*CONSTANTS, *STEP_CONSTANTS)
+    constants = (*constants_of(target), *STEP_CONSTANTS)
     names = Names({p.name for p in parameters} | {c.name for c in constants})
     main = Block(names)
     main.banner("Sizes and contract")
@@ -57,7 +57,7 @@ def projection_program(plan: Plan, target: str) -> Program:
     projections = Projections(contract, window, made)
     body = Block(names)
     with body.when(compare(">", share.count, ZERO)) as inner:
-        _stream(inner, projections, ports, Literal(TARGETS[target].sbuf_usable_bytes))
+        _stream(inner, projections, ports)
     main.extend(made.block)
     main.extend(body)
     return Program(
@@ -97,7 +97,6 @@ def _stream(
     block: Block,
     projections: Projections,
     ports: tuple[tuple[Output, Port], ...],
-    capacity: Number,
 ) -> None:
     """All weights one after the other."""
     for _, port in ports:
@@ -105,8 +104,8 @@ def _stream(
     projections.activate(block)
     views = [projections.create(block, port, F32) for _, port in ports]
     held = [*views, *(activation.tile for activation in projections.activations.values())]
-    free = capacity - bytes_of(held) - WORK
-    projections.stream.allocate(block, free)
+    free = SBUF - bytes_of(held) - WORK
+    projections.stream.allocate(block, free, projections.size or Literal(F32.bytes))
     for _, port in ports:
         projections.begin(block, port)
         projections.finish(block, port)

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 
 from attrs import define, field, frozen
 
+from backends.isa.targets import TARGETS
 from backends.nki.program.build import Block, Names, compare, part
 from backends.nki.program.nodes import (
     F32,
@@ -42,12 +43,13 @@ from backends.nki.program.numbers import (
     product,
     smallest,
 )
-from backends.nki.program.structures import tupled
+from backends.nki.program.structures import ElementBytes, tupled
 from backends.nki.schedules.block.columns import Columns
 from backends.nki.select.constants import PARTITIONS
 
 TILE, RUN, AHEAD = Name("TILE"), Name("RUN"), Name("AHEAD")
-CONSTANTS = (
+SBUF = Name("SBUF")
+_CONSTANTS = (
     Constant("TILE", Literal(1 << 20), "bytes of a weight per transfer, roughly"),
     Constant("RUN", Literal(512), "bytes of one of its rows, at least"),
     Constant("AHEAD", Literal(8), "tiles of weights on their way while one is multiplied"),
@@ -57,6 +59,14 @@ RING: dict[str, Operand] = {
     "engine": Token("nisa.engine.sync"),
 }
 """One ring carries all that is large, in program order: SyncE has nothing else to do."""
+
+
+def constants_of(target: str) -> tuple[Constant, ...]:
+    """Return the constants of a module that streams weights."""
+    usable = Literal(TARGETS[target].sbuf_usable_bytes)
+    return (Constant("SBUF", usable, f"bytes of a partition on {target}"), *_CONSTANTS)
+
+
 COLUMNS = ("first", "units", "step", "unit", "groups", "most", "turn", "slots")
 """The columns of a weight that a core needs, and their turn in the stream: `units` runs of `unit`
 columns, `step` apart, from column `first` on; at most `most` of them in a tile. Row p * groups + g
@@ -71,10 +81,16 @@ def bytes_of(views: Iterable[View]) -> Number:
     return total
 
 
-def units_per_tile(block: Block, stem: str, tile: Tile, columns: Columns, rows: Number) -> Number:
-    """Bind and return the units of a full tile of a weight with so many rows."""
-    size, run = tile.element.bytes, columns.run
-    wanted = Largest(TILE // (size * rows * run), (RUN + size * run - 1) // (size * run))
+def element_bytes(tile: Tile) -> Number:
+    """Return the bytes of an element of a tensor argument as the caller passed it."""
+    of = tile.element.of
+    return Literal(tile.element.bytes) if of is None else ElementBytes(of)
+
+
+def units_per_tile(block: Block, stem: str, size: Number, columns: Columns, rows: Number) -> Number:
+    """Bind and return the units of a full tile of a weight; an element takes `size` bytes."""
+    run = size * columns.run
+    wanted = Largest(TILE // (run * rows), (RUN + run - 1) // run)
     return block.let(f"{stem}_heads", smallest(columns.units, wanted))
 
 
@@ -103,11 +119,11 @@ class Stream:
         """Transfers of a weight."""
         return (weight.columns.units + weight.most - 1) // weight.most
 
-    def allocate(self, block: Block, budget: Number, late: Number = ZERO) -> None:
+    def allocate(self, block: Block, budget: Number, size: Number, late: Number = ZERO) -> None:
         """Create the buffer in `budget` bytes per partition, and bind the columns of each weight.
 
-        `late`: tiles that should all find a slot, since other work is done before they are used.
-        The emitted kernel asserts that two tiles fit.
+        `size`: bytes of an element. `late`: tiles that should all find a slot, since other work is
+        done before they are used. The emitted kernel asserts that two tiles fit.
         """
         slot: Number = ZERO
         turns: list[Number] = []
@@ -117,11 +133,10 @@ class Stream:
             slot = full if slot == ZERO else Largest(slot, full)
             turns.append(tiles)
             tiles = block.let(f"{weight.name}_end", tiles + self.tiles_of(weight))
-        element = self.weights[0].tile.element
         slot = block.let("slot", slot)
         room = block.let("room", budget)
         wanted = smallest(tiles, Largest(AHEAD, late))
-        slots = block.let_named("slots", smallest(wanted, room // (element.bytes * slot)))
+        slots = block.let_named("slots", smallest(wanted, room // (size * slot)))
         block.require(
             compare(">=", slots, smallest(2, tiles)),
             "two tiles of the weights do not fit into the {room} bytes of SBUF that are left",
@@ -130,6 +145,7 @@ class Stream:
             c = weight.columns
             values = (c.first, c.units, c.step, c.run, weight.groups, weight.most, turn, slots)
             block.let_named(columns_name(weight), tupled(*values))
+        element = self.weights[0].tile.element
         self.buffer = block.tile("weights_sb", (PARTITIONS, slots * slot), element)
 
 

@@ -24,6 +24,7 @@ from backends.nki.schedules.block.projection_stream import (
     Stream,
     Weight,
     columns_name,
+    element_bytes,
     units_per_tile,
 )
 from backends.nki.schedules.block.sections import Port, Projection
@@ -67,8 +68,14 @@ class Projections:
     constants: Constants
     stream: Stream = field(factory=Stream)
     ports: dict[Port, Projected] = field(factory=dict)
+    row_columns: Number | None = None
+    """Columns of one number per row, 128 rows to a column."""
+    size: Number | None = None
+    """Bytes of an element of the weights, which are of one dtype."""
     activations: dict[str, Activation] = field(factory=dict)
     """Of tensors, by their names."""
+    limited: set[str] = field(factory=set)
+    """What is asserted to fit on the partitions already."""
     groups: dict[str, Number] = field(factory=dict)
     """Rows of a weight per partition, by the contracted axis."""
 
@@ -98,15 +105,17 @@ class Projections:
         name = "_".join((projection.weight.name, *(f for _, f in part.packed)))
         if isinstance(projection.moving, Port):
             groups: Number = ONE
-            self._at_most(block, rows, projection.axis)
+            self._at_most(block, rows, f"channels `{projection.axis}`")
         else:
             groups = self._groups(block, projection.axis)
         if part.wide is None:
-            self._at_most(block, self.heads(port), f"heads of `{tile.name}` on a core")
+            self._at_most(block, self.heads(port), "heads on a core")
             weight = Weight(name, tile, spanned(columns), groups, ONE)
         else:
-            self._at_most(block, Name(part.wide), part.wide)
-            most = units_per_tile(block, name, tile, columns, rows)
+            self._at_most(block, Name(part.wide), f"channels `{part.wide}` of a head")
+            if self.size is None:
+                self.size = block.let("weight_bytes", element_bytes(tile))
+            most = units_per_tile(block, name, self.size, columns, rows)
             weight = Weight(name, tile, columns, groups, most)
         self.stream.weights.append(weight)
         self.ports[port] = Projected(port, projection, weight, columns)
@@ -118,8 +127,10 @@ class Projections:
         return self.groups[axis]
 
     def _at_most(self, block: Block, size: Number, what: str) -> None:
-        kernel = self.contract.kernel.name
-        block.require(compare("<=", size, PARTITIONS), f"{kernel} needs at most 128 {what}")
+        if what not in self.limited:
+            self.limited.add(what)
+            kernel = self.contract.kernel.name
+            block.require(compare("<=", size, PARTITIONS), f"{kernel} needs at most 128 {what}")
 
     def create(self, block: Block, port: Port, element: Element) -> View:
         """Create the tile of a port.
@@ -129,11 +140,13 @@ class Projections:
         """
         projected = self.ports[port]
         columns = self.entries * self.heads(port)
-        shape: tuple[Number, Number] = (
-            (Literal(PARTITIONS), (columns + PARTITIONS - 1) // PARTITIONS)
-            if port.field.wide is None
-            else (Name(port.field.wide), columns)
-        )
+        if port.field.wide is None:
+            if self.row_columns is None:
+                tiles = (columns + PARTITIONS - 1) // PARTITIONS
+                self.row_columns = block.let("row_columns", tiles)
+            shape: tuple[Number, Number] = (Literal(PARTITIONS), self.row_columns)
+        else:
+            shape = (Name(port.field.wide), columns)
         projected.view = block.tile(f"{projected.weight.name}_sb", shape, element)
         return projected.view
 

@@ -17,6 +17,7 @@ from backends.nki.program.nodes import F32, Element, View
 from backends.nki.program.numbers import ZERO, Choice, Literal, Number
 from backends.nki.schedules.block.projection_stream import (
     RING,
+    SBUF,
     bytes_of,
 )
 from backends.nki.schedules.block.projections import Projections
@@ -36,8 +37,6 @@ class Streamed:
     projections: Projections
     total: Number
     """Rows of this core."""
-    capacity: Number
-    """Bytes of SBUF per partition."""
     tiles: dict[Port, View] = field(factory=dict)
 
     @property
@@ -80,14 +79,18 @@ class Streamed:
         the late weights takes.
         """
         front.ring = RING
+        front.loads.banner("Slots of the weights")
         self._allocate(front.loads, held, later)
+        front.ahead.banner("Weights that the rule waits for, in the order of SyncE's ring")
         for port in self.early:
             self._project(front.ahead, port)
         if not self.late:
             return
+        front.ahead.comment("Several tiles of rows leave with their outputs, so these come before.")
         with front.ahead.when(compare(">", self.total, ROWS)) as several:
             for port in self.late:
                 self._project(several, port)
+        front.during.comment("One tile: these stream while its states are read and updated.")
         for port in self.late:
             self.projections.begin(front.during, port)
             self.projections.finish(front.last, port)
@@ -108,7 +111,9 @@ class Streamed:
         taken = block.let("taken", held + mine + CONSTANT)
         late = block.let("late", compare("<=", self.total, ROWS)) if self.late else Literal(False)
         under = block.let("under", Choice(late, later, ZERO))
-        stream.allocate(block, self.capacity - taken - under, Choice(late, tiles, ZERO))
+        size = self.projections.size or Literal(F32.bytes)
+        room = SBUF - taken - under
+        stream.allocate(block, room, size, Choice(late, tiles, ZERO))
 
     def _project(self, block: Block, port: Port) -> None:
         self.projections.begin(block, port)

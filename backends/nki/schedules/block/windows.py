@@ -76,8 +76,9 @@ class Windows:
             where = lying(weight.dims[:-1], part, self.window, ONE, weight.span)
             heads, wide = self.window.size(part.heads), self._wide(part)
             tile = self.contract.tensors[weight.name]
-            shape = rows_shape(heads, wide, columns)
-            rows = block.tile(f"{part.name}_taps_rows_sb", shape, tile.element)
+            partitions, free = rows_shape(heads, wide, columns)
+            free = block.let(f"{part.name}_tap_columns", free)
+            rows = block.tile(f"{part.name}_taps_rows_sb", (partitions, free), tile.element)
             self.taps[section.symbol.name, part] = rows
             known: dict[str, Operand] = {
                 "rows_sb": rows,
@@ -125,8 +126,9 @@ class Windows:
             element = window.element
             if new is not None and self._missing(section) is not None:
                 element = new.element
-            shape = windows_shape(self.rows.cells, heads, run)
-            view = block.tile(f"{part.name}_windows_sb", shape, element)
+            partitions, columns = windows_shape(self.rows.cells, heads, run)
+            columns = block.let(f"{part.name}_window_columns", columns)
+            view = block.tile(f"{part.name}_windows_sb", (partitions, columns), element)
             self.fetched[section.symbol.name, part] = view
             known = self._known(section, part, view, window, new)
             known |= {"windows_sb": view, "entries": self.rows.cells, "wide": self._wide(part)}

@@ -141,6 +141,7 @@ def decode_program(
     )
 
 
+_FILL = "Fill: the first tile of rows, the first two groups of states"
 _RESERVED = {"row", "rows", "lane", "heads", "count", "raw_psum", "new_sb"}
 
 
@@ -224,7 +225,8 @@ class _Pipeline:
 
     def write(self, main: Block) -> None:
         """Add the pipeline to the entry."""
-        main.banner("Fill: the first tile of rows, the first two groups of states")
+        if not self.front.loads.statements:
+            main.banner(_FILL)
         with main.when(compare("<", self.first, self.last)) as block:
             self._fill(block)
         main.banner("Groups: update one, read the next, fetch the one after")
@@ -246,6 +248,8 @@ class _Pipeline:
         self.calls.call(block, "load_vectors", at)
         block.extend(self.phases.constants.loads)
         block.extend(self.front.ahead)
+        if self.front.loads.statements:
+            block.banner(_FILL)
         self.calls.call(block, "load_states", at)
         with block.when(compare("<", self.first + GROUP, self.last)) as more:
             second = {"row": self.first + GROUP, "heads": smallest(GROUP, left - GROUP)}
