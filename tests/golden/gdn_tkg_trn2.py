@@ -683,7 +683,7 @@ def gdn_tkg(q, k, v, b, a, A_log, dt_bias, z, norm_weight, state_in):
             new_sb = nl.ndarray((K, count * V), dtype=nl.float32, buffer=nl.sbuf)
             for head in range(start, start + count):
                 update_head(state_sb, decay_T_sb, identity_sb, prepared, new_sb, K, V, head, lane, heads)
-                for other in range(2 * head, min(2 * head + 2, next_heads)):
+                for other in range(2 * head, min(2 * (head + 1), next_heads)):
                     read_head(next_raw_psum, next_state_sb, next_prepared, V, next_heads, other, next_lane)
                 if head == min(1, heads - 1):
                     group_outputs(prepared, read_1_psum, rows, V, lane, heads)

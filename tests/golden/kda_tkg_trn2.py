@@ -486,7 +486,7 @@ def kda_tkg(q, k, v, g, beta, a_log, dt_bias, out, S, scale, lower_bound):
             new_sb = nl.ndarray((K, count * V), dtype=nl.float32, buffer=nl.sbuf)
             for head in range(start, start + count):
                 update_head(state_sb, prepared, identity_sb, new_sb, K, V, head, lane, heads)
-                for other in range(2 * head, min(2 * head + 2, next_heads)):
+                for other in range(2 * head, min(2 * (head + 1), next_heads)):
                     read_head(next_raw_psum, next_state_sb, next_prepared, V, next_heads, other, next_lane)
                 if head == min(1, heads - 1):
                     group_outputs(prepared, read_1_psum, rows, V, lane, heads)

@@ -42,5 +42,21 @@ def test_a_decay_per_channel_costs_little(heads: int) -> None:
     assert estimated("kda_tkg", heads)[0] <= 1.10 * estimated("gdn_tkg", heads)[0]
 
 
+@pytest.mark.parametrize(
+    ("kernel", "shape", "limit"),
+    [
+        ("gdn_tkg_vk", "B=4,Hv=32", 1.8),
+        ("gdn_tkg_pool", "B=4,N=8,Hk=16,G=2", 1.25),
+        ("gdn_tkg_tokens", "B=4,T=4,Hk=16,G=2", 1.5),
+    ],
+)
+def test_other_places_of_the_state(kernel: str, shape: str, limit: float) -> None:
+    """States [V, K] are turned on TensorE; of four tokens each state leaves with each token."""
+    definition = api.load(kernel)
+    sizes = resolve_sizes(definition.kernel, (), f"{shape},K=128,V=128")
+    report = estimate(definition, sizes, target="trn2").report
+    assert report.estimate.program_order <= limit * report.hbm
+
+
 def test_half_the_state_bytes_take_less_time() -> None:
     assert estimated("gdn_tkg_bf16_state", 128)[0] <= 0.85 * estimated("gdn_tkg", 128)[0]

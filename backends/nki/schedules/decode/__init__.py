@@ -24,6 +24,6 @@ instead of four, at the price of a copy of each state on ScalarE or GpSimdE. Ten
 limit on trn2 and trn3, so it saves no time there; it serves comparisons with kernels that do so.
 """
 
-from backends.nki.schedules.decode.pipeline import decode_program
+from backends.nki.schedules.decode.program import decode_program
 
 __all__ = ["decode_program"]

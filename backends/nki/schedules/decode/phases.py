@@ -28,7 +28,12 @@ from backends.nki.schedules.decode.order import order_loads, order_preparation
 from backends.nki.schedules.decode.reads import Moving, moving_keys, rounded_state
 from backends.nki.schedules.decode.states import load_states, store_states, store_token_states
 from backends.nki.schedules.decode.step import Step
-from backends.nki.schedules.decode.turned import turn_in, turned_shape, value_major
+from backends.nki.schedules.decode.turned import (
+    turn_in,
+    turn_out,
+    turned_shape,
+    value_major,
+)
 from backends.nki.schedules.decode.update import update_head
 from backends.nki.select.constants import Constants
 from backends.nki.select.inputs import RowWindow, store_rows
@@ -44,9 +49,11 @@ PHASES = {
     "and the factors of deltas and outputs. Ordered so that no engine waits for long.",
     "spread_decay": "Repeat the decay of each row on all K partitions.",
     "load_states": "Bring in the states of a group, one head after the other along the free axis.",
+    "arrive_head": "Turn a state that arrived with V on partitions.",
     "read_head": "Multiply one old state with its key and query: both reads in one pass.",
     "group_deltas": "Put the reads of a group back onto rows, and form what each head adds.",
     "update_head": "Decay one state and add key (x) delta.",
+    "leave_head": "Turn a new state back, V on partitions.",
     "group_outputs": "Outputs of the rule for a group, from the reads and the deltas.",
     "finish_rows": "Finish the outputs of a tile of rows and send them to HBM.",
     "store_states": "Send new states to HBM.",
@@ -121,6 +128,7 @@ class Phases:
     def write(self) -> None:
         """Fill every block."""
         load_states(self)
+        self._turn_heads()
         self._transpose_keys()
         self._read_head()
         deltas = self._group_deltas()
@@ -160,15 +168,29 @@ class Phases:
 
     def new_tile(self, count: Number) -> Tile:
         """A tile for `count` new states on their way out."""
-        shape: tuple[Number, Number] = (self.sizes[0], count * self.sizes[1])
-        if self.leaves_turned:
-            shape = turned_shape(self, count)
+        shape = (self.sizes[0], count * self.sizes[1])
         return Tile("new_sb", shape, self.stored, Space.SBUF)
+
+    def leaving_tile(self, count: Number) -> Tile:
+        """The same with V on partitions."""
+        return Tile("leaving_sb", turned_shape(self, count), self.stored, Space.SBUF)
 
     @property
     def leaves_turned(self) -> bool:
         """Whether new states are stored [V, K]."""
         return any(self.turned(output.dims) for output in self.step.states)
+
+    def _turn_heads(self) -> None:
+        """Turn the states of a group one by one; resident ones are turned as they come and go."""
+        if self.resident:
+            return
+        if self.turned(self.step.state.dims):
+            turn_in(self, self.blocks["arrive_head"], self.heads, self.head)
+        if self.leaves_turned:
+            new, leaving = self.new_tile(self.heads), self.leaving_tile(self.heads)
+            source = (View(new, new.shape), self.head * self.sizes[1])
+            into = View(leaving, leaving.shape)
+            turn_out(self, self.blocks["leave_head"], source, into, self.heads, self.head)
 
     # ---- keys
 
@@ -194,8 +216,6 @@ class Phases:
         block, count = self.blocks["read_head"], len(self.step.terms.reads)
         shape = self.raw_shape(self.heads)
         self.raw = View(Tile("raw_psum", shape, F32, Space.PSUM), shape)
-        if self.turned(self.step.state.dims) and not self.resident:
-            turn_in(self, block, self.heads, self.head)
         rounded = any(moving.rounded for moving in self.moving)
         low = rounded_state(self, block) if rounded else self.state
         V = self.sizes[1]

@@ -1,40 +1,26 @@
-"""The entry of an emitted decode kernel: the phases in software-pipelined program order.
+"""One token for any number of rows: the phases in software-pipelined program order.
 
 While group i is updated, group i + 1 is read and group i + 2 is on its way from HBM.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
-
 from attrs import define
 
-from backends.nki.contract import Contract
-from backends.nki.program.build import Block, Names, compare
+from backends.nki.program.build import Block, compare
 from backends.nki.program.nodes import (
     Allocate,
-    Constant,
-    Function,
-    Program,
-    Space,
-    Tile,
 )
 from backends.nki.program.numbers import (
-    NONE,
     ZERO,
     Choice,
+    Largest,
     Literal,
     Name,
     Number,
-    Query,
     binary,
     smallest,
 )
-from backends.nki.program.outline import Pack, defined, outline, used
-from backends.nki.schedules.addresses import Addresses
-from backends.nki.schedules.block.cut import cut
-from backends.nki.schedules.block.sections import Sections
 from backends.nki.schedules.decode.calls import (
     DELTAS_AT,
     FINISH_AT,
@@ -46,170 +32,19 @@ from backends.nki.schedules.decode.calls import (
     after_head,
 )
 from backends.nki.schedules.decode.front import Front
-from backends.nki.schedules.decode.phases import PHASES, Phases
-from backends.nki.schedules.decode.step import only_run, row_axes, step_of
-from backends.nki.schedules.decode.tokens import Tokens
+from backends.nki.schedules.decode.phases import Phases
 from backends.nki.schedules.decode.update import STORE
-from backends.nki.select.constants import PARTITIONS, Constants
-from backends.nki.select.inputs import RowWindow
-from gdsl.algorithm.plan import Plan
-
-CONSTANTS = (
-    Constant("ROWS", Literal(128), "rows whose vectors share an instruction: all partitions"),
-    Constant(
-        "GROUP", Literal(32), "heads in flight; slices of partitions start at multiples of 32"
-    ),
-)
-PACKS = {
-    "load_vectors": "vectors",
-    "prepare_rows": "prepared",
-    "load_states": "states",
-    "token_entries": "entries",
-    "group_deltas": "reads",
-}
-"""What the phases that feed others return, as one tuple each."""
-BANK = 512
-"""fp32 numbers of a PSUM bank and partition: values of one head."""
-
-
-def decode_program(
-    plan: Plan, target: str, before: Callable[[Sections], Front] = lambda _: Front()
-) -> Program:
-    """Return the tile program of a plan in decode form. Raises CompileError where it has none.
-
-    `before` says what computes the values of the sections in front of the delta rule.
-    """
-    kernel = plan.kernel.kernel
-    sections = cut(plan)
-    front = before(sections)
-    contract = Contract(kernel)
-    parameters = contract.parameters()
-    run, delta, state = only_run(plan)
-    names = Names({p.name for p in parameters} | {c.name for c in CONSTANTS} | _RESERVED)
-    main = Block(names)
-    main.banner("Sizes and contract")
-    contract.write_sizes(main)
-    limits = ((delta.key_axis, PARTITIONS), (delta.value_axis, BANK))
-    contract.write_checks(main, limits, contract.optional)
-    _write_missing(main, contract)
-    contract.write_outputs(main)
-    axes = row_axes(state, delta)
-    constants = Constants(Block(names), Block(names))
-    addresses = Addresses(kernel, contract.tensors, constants.block)
-    shares = front.begin(main, contract, axes, constants, addresses)
-    window = RowWindow(axes, Name("row"), Name("rows"), shares=shares)
-    if run.axis is not None:
-        by_entry = bool(sections.values)
-        outer: dict[str, Number] = {axes[0]: Name("entry")} if by_entry else {}
-        outer[run.axis] = Name("token")
-        inner = axes[1:] if by_entry else axes
-        window = RowWindow(inner, Name("row"), Name("rows"), outer, shares, by_entry=by_entry)
-    first, last = _rows_of_this_core(main, window, axes)
-    phases = Phases(
-        step=step_of(plan, contract, window, sections, front.prepare(window)),
-        contract=contract,
-        constants=constants,
-        addresses=addresses,
-        window=window,
-        names=names,
-        lane=Name("lane"),
-        heads=Name("heads"),
-        head=Name("head"),
-        target=target,
-        rounds=plan.settings["reads"] == "bf16",
-        ring=front.ring,
-    )
-    phases.write()
-    functions, packs = _functions(phases, main)
-    main.banner("Constants")
-    main.extend(constants.block)
-    if run.axis is not None:
-        # A core may have no heads where cores share them.
-        with main.when(compare("<", first, last)) if shares else nullcontext(main) as body:
-            body.extend(front.loads)
-            body.extend(front.ahead)
-            Tokens(phases, Calls(functions, packs), front.entry).write(body, first, last)
-    else:
-        _Pipeline(phases, Calls(functions, packs), first, last, front).write(main)
-    return Program(
-        entry=kernel.name,
-        parameters=parameters,
-        constants=(*CONSTANTS, *front.constants),
-        functions=(*window.helpers.values(), *front.functions, *functions.values()),
-        body=tuple(main.statements),
-        returns=contract.returns,
-    )
-
 
 _FILL = "Fill: the first tile of rows, the first two groups of states"
-_RESERVED = {"row", "rows", "lane", "heads", "count", "raw_psum", "new_sb"}
-
-
-def _write_missing(block: Block, contract: Contract) -> None:
-    """Create an in-place state that the caller did not bring, and remember that it is new."""
-    for state in contract.kernel.states:
-        tile = contract.tensors[state.argument]
-        if not state.inplace or state.argument not in contract.optional:
-            continue
-        missing = block.let_named(f"{tile.name}_missing", compare("==", Name(tile.name), NONE))
-        element = contract.new_element(state.dtype)
-        with block.when(missing) as create:
-            new = Tile(tile.name, tile.shape, element, Space.SHARED_HBM)
-            create.statements.append(Allocate(new))
-
-
-def _rows_of_this_core(
-    block: Block, window: RowWindow, axes: tuple[str, ...]
-) -> tuple[Number, Number]:
-    """[first, last): contiguous shares, the remainder on the last core.
-
-    Where cores share heads, all rows of this core's heads.
-    """
-    block.banner("Rows of this core")
-    total = block.let("total", window.size(axes))
-    if window.shares:
-        return ZERO, total
-    cores = block.let_named("cores", Query("nl.num_programs(0)"))
-    core = block.let_named("core", Query("nl.program_id(0)"))
-    share = block.let("share", total // cores)
-    first = block.let("first", core * share)
-    end = Choice(compare("==", core, cores - 1), total, first + share)
-    return first, block.let("last", end)
-
-
-def _functions(phases: Phases, main: Block) -> tuple[dict[str, Function], dict[str, Pack]]:
-    """The phases as functions, and the tuples they return; a phase with nothing to do is none."""
-    blocks = {n: tuple(b.statements) for n, b in phases.blocks.items() if b.statements}
-    needed = {
-        name: {n for other in blocks if other != name for n in used(blocks[other])}
-        for name in blocks
-    }
-    returns: dict[str, tuple[str, ...]] = {
-        name: tuple(n for n in defined(statements) if n in needed[name])
-        for name, statements in blocks.items()
-    }
-    packs = {
-        name: Pack(pack if len(returns[name]) > 1 else returns[name][0], returns[name])
-        for name, pack in PACKS.items()
-        if returns.get(name)
-    }
-    module = {constant.name for constant in CONSTANTS}
-    functions = {
-        name: outline(
-            name,
-            PHASES[name],
-            statements,
-            returns=returns[name],
-            packs=packs.values(),
-            known=module,
-        )
-        for name, statements in blocks.items()
-    }
-    return functions, packs
+TURNED_READS, TURNED_UPDATES, TURNED_DELTAS_AT = 5, 4, 26
+"""Reads for so many updates where states are turned as well, and when the deltas follow."""
+ARRIVING, LEAVING = Literal(4), 3
+"""Heads between the turning of a state that is stored [V, K] and its read, its update and its
+turning back."""
 
 
 @define
-class _Pipeline:
+class Pipeline:
     """Writes the calls of the phases."""
 
     phases: Phases
@@ -260,8 +95,10 @@ class _Pipeline:
                 late.extend(self.front.during)
         self.calls.call(block, "prepare_rows", at)
         self.calls.reads(block, self.phases.raw_shape(heads), "raw_psum")
+        self._arrive(block, ZERO, at)
         with block.loop("head", 0, heads) as (body, head):
             self.calls.call(body, "read_head", {**at, "head": head})
+            self._arrive(body, head + ARRIVING, at, head + ARRIVING + 1)
         self.calls.call(block, "spread_decay", at)
         self.calls.call(block, "group_deltas", at)
 
@@ -294,15 +131,25 @@ class _Pipeline:
         body.let_named("next_rows", rows)
         with body.when(compare(">", next_heads, 0)) as reading:
             self.calls.reads(reading, self.phases.raw_shape(next_heads), "next_raw_psum")
+            self._arrive(reading, ZERO, ahead)
             with reading.when(compare("==", next_lane, 0)) as new_rows:
                 new_rows.let_named("next_rows", smallest(ROWS, last - group - GROUP))
                 for name in self.calls.vectors:
                     new_rows.rebind((f"next_{name}",), (f"later_{name}",))
                 self.calls.call(new_rows, "prepare_rows", ahead, prefix="next_")
                 self.calls.call(new_rows, "spread_decay", ahead, prefix="next_")
+        if self._turns:
+            for tile in (self.phases.new_tile(heads), self.phases.leaving_tile(heads)):
+                body.statements.append(Allocate(tile))
+            body.let_named("left", ZERO)
         with body.loop("start", 0, heads, STORE) as (chunk, start):
+            at: dict[str, Number] = {"row": group + start, "count": Name("count")}
+            if self._turns:
+                stored = chunk.let_named("stored", Name("left"))
+                many = Name("left") - stored
+                at = {**now, "row": group + stored, "start": stored, "count": many}
             self._chunk(chunk, start, now, ahead)
-            self.calls.call(chunk, "store_states", {"row": group + start, "count": Name("count")})
+            self.calls.call(chunk, "store_states", at)
         with body.when(compare(">", next_heads, 0)) as shift:
             moving = self._moving()
             shift.rebind(moving, tuple(f"next_{name}" for name in moving))
@@ -315,14 +162,17 @@ class _Pipeline:
         """Heads whose new states leave together."""
         heads, next_heads = now["heads"], ahead["heads"]
         count = chunk.let_named("count", smallest(STORE, heads - start))
-        chunk.statements.append(Allocate(self.phases.new_tile(count)))
+        if not self._turns:
+            chunk.statements.append(Allocate(self.phases.new_tile(count)))
         with chunk.loop("head", start, start + count) as (body, head):
             now = {**now, "head": head}
             self.calls.call(body, "update_head", now)
-            reads = READS_PER_UPDATE * head
-            most = smallest(reads + READS_PER_UPDATE, next_heads)
-            with body.loop("other", reads, most) as (each, other):
+            reads, most = self._read_before(head), self._read_before(head + 1)
+            with body.loop("other", reads, smallest(most, next_heads)) as (each, other):
                 self.calls.call(each, "read_head", {**ahead, "head": other})
+            self._arrive(body, reads + ARRIVING, ahead, most + ARRIVING)
+            if self._turns:
+                self._leave(body, now)
             with body.when(after_head(head, OUTPUTS_AT, heads)) as outputs:
                 self.calls.call(outputs, "group_outputs", now)
             done = compare("==", now["lane"] + heads, now["rows"])
@@ -330,9 +180,47 @@ class _Pipeline:
                 done = binary("and", done, compare(">", self.last - self.first, ROWS))
             with body.when(binary("and", done, after_head(head, FINISH_AT, heads))) as finish:
                 self.calls.call(finish, "finish_rows", now)
-            reading = binary("and", compare(">", next_heads, 0), compare("==", head, DELTAS_AT))
+            reading = binary(
+                "and", compare(">", next_heads, 0), compare("==", head, self._deltas_at)
+            )
             with body.when(reading) as deltas:
                 self.calls.call(deltas, "group_deltas", ahead, prefix="next_")
+
+    @property
+    def _turns(self) -> bool:
+        """Whether new states are turned before they leave."""
+        return "leave_head" in self.calls.functions
+
+    def _leave(self, block: Block, now: dict[str, Number]) -> None:
+        """Turn new states back some heads after their update; all of them after the last one."""
+        head, heads = now["head"], now["heads"]
+        done = block.let_named(
+            "done",
+            Choice(compare("==", head, heads - 1), heads, Largest(ZERO, head + 1 - LEAVING)),
+        )
+        with block.loop("leaving", Name("left"), done) as (body, leaving):
+            self.calls.call(body, "leave_head", {**now, "head": leaving})
+        block.let_named("left", done)
+
+    @property
+    def _deltas_at(self) -> int:
+        """Head after which the next group's deltas are formed."""
+        return TURNED_DELTAS_AT if "arrive_head" in self.calls.functions else DELTAS_AT
+
+    def _read_before(self, head: Number) -> Number:
+        """Heads of the next group that are read before head `head` of this one is updated."""
+        if "arrive_head" in self.calls.functions:
+            return TURNED_READS * head // TURNED_UPDATES
+        return READS_PER_UPDATE * head
+
+    def _arrive(
+        self, block: Block, first: Number, at: dict[str, Number], end: Number = ARRIVING
+    ) -> None:
+        """Turn states that came with V on partitions, some heads before they are read."""
+        if "arrive_head" not in self.calls.functions:
+            return
+        with block.loop("arriving", first, smallest(end, at["heads"])) as (body, head):
+            self.calls.call(body, "arrive_head", {**at, "head": head})
 
     # ---- names
 

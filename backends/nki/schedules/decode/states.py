@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from backends.nki.program.build import Block, compare, part
 from backends.nki.program.nodes import Tile, View
-from backends.nki.program.numbers import NONE, ZERO, Literal, Name, Number, smallest
+from backends.nki.program.numbers import NONE, ZERO, Literal, Name, Number, number, smallest
 from backends.nki.refusal import refuse
 from backends.nki.schedules.addresses import dimension
 from backends.nki.schedules.decode.ended import entries_of_token
@@ -72,11 +72,13 @@ def store_states(phases: Phases) -> None:
     if phases.resident:
         _store_resident(phases, block, phases.step.states, index)
         return
-    new = phases.new_tile(count)
     for output in phases.step.states:
         tensor, rows = phases.contract.outputs[output.name], (Name("row"), count)
-        chip = (View(new, new.shape), count)
-        _transfer(phases, block, tensor, output.dims, rows, chip, store=True, index=index)
+        new, of, start = phases.new_tile(count), number(count), number(0)
+        if phases.turned(output.dims):
+            new, of, start = phases.leaving_tile(phases.heads), phases.heads, Name("start")
+        chip = (View(new, new.shape), of)
+        _transfer(phases, block, tensor, output.dims, rows, chip, start, store=True, index=index)
 
 
 def _store_resident(

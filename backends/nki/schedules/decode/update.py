@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from backends.nki.program.build import Block, compare, part, repeated
 from backends.nki.program.nodes import F32, If, Operand, Space, Token, View
-from backends.nki.program.numbers import ZERO, Name, Number
-from backends.nki.schedules.decode.turned import turn_out
+from backends.nki.program.numbers import Literal, Number
 from backends.nki.select.layouts import GPSIMD, Layout
 from backends.nki.select.terms import Known, Stage
 
@@ -25,13 +24,10 @@ def update_head(phases: Phases, deltas: list[View]) -> None:
     row = phases.lane + phases.head
     old = part(phases.state, None, (phases.place * V, V))
     current = _decayed(phases, old, row)
-    tile, place = phases.new_tile(Name("count")), phases.head % STORE
-    new = View(tile, tile.shape)
-    turns = phases.leaves_turned and not phases.resident
-    if turns:
-        target = block.tile("updated_sb", (K, V), phases.stored)
-    else:
-        target = old if phases.resident else part(new, None, (place * V, V))
+    turned = phases.leaves_turned
+    new = phases.new_tile(phases.heads if turned else Literal(STORE))
+    place = phases.head if turned else phases.head % STORE
+    target = old if phases.resident else part(View(new, new.shape), None, (place * V, V))
     for update, delta in zip(step.terms.updates, deltas, strict=True):
         spread = block.tile("delta_psum", (K, V), F32, Space.PSUM)
         block.do(
@@ -47,8 +43,6 @@ def update_head(phases: Phases, deltas: list[View]) -> None:
         current = target
     if not step.terms.updates:
         block.do("tensor_copy", dst=target, src=current)
-    if turns:
-        turn_out(phases, block, (target, ZERO), new, Name("count"), place)
 
 
 def _add(phases: Phases, block: Block, dst: View, spread: View, key: View, decayed: View) -> None:
