@@ -15,47 +15,22 @@ transformers. Exit 1 where a bound does not hold.
 from __future__ import annotations
 
 import argparse
-import importlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from time import perf_counter
-from types import ModuleType
-from typing import Any
 
 import numpy as np
-from attrs import frozen
 
+from examples.layers.definitions import LAYERS, Arrays, Layer
+from examples.layers.reference import Case, transformers_case
 from gdsl import api, registry
 from gdsl.ir.dtypes import Dtype
 from gdsl.launch import launch
 from gdsl.pipeline import Definition
 from gdsl.runner import Array, RunOptions
 
-Arrays = dict[str, Array]
 FP32_BOUND, BF16_BOUND = 1e-5, 2.5e-2
 BF16 = Dtype.BF16.numpy
-
-
-@frozen
-class Layer:
-    """A layer of transformers, and the kernels that stand for it."""
-
-    label: str
-    model: str
-    """Module of transformers.models."""
-    classes: tuple[str, str, str]
-    """Configuration, base model (for its initialisation), mixer."""
-    prefill: str | None
-    """The kernel of a prompt; None: the decode kernel token by token."""
-    decode: str
-    small: Mapping[str, int]
-    """Configuration of a layer that is quick to simulate."""
-    output: str
-    """The projection behind what we compute."""
-    weights: Callable[[Any], tuple[Arrays, Arrays]]
-    """The weights of the prefill kernel and of the decode kernel."""
-    windows: Callable[[Array], Arrays]
-    """The convolution window [B, channels, W] as the decode kernel takes it."""
 
 
 def main() -> int:
@@ -88,7 +63,7 @@ def _report(chosen: argparse.Namespace) -> Iterator[tuple[str, bool]]:
     for name in chosen.layers.split(","):
         layer = LAYERS[name]
         began = perf_counter()
-        case = _transformers(layer, chosen)
+        case = transformers_case(layer, chosen.prompt, chosen.steps, small=chosen.small)
         yield f"{layer.label}: {case.title}, {chosen.prompt} + {chosen.steps} tokens", True
         yield "  | kernel | by | precision | e_rms out | e_rms state | bound |", True
         yield "  |---|---|---|---:|---:|---:|", True
@@ -99,75 +74,6 @@ def _report(chosen: argparse.Namespace) -> Iterator[tuple[str, bool]]:
                 texts = " | ".join(f"{error:.1e}" for error in errors)
                 yield f"  | {kernel} | {by} | {precision} | {texts} | {bound:.1e} |", good
         yield f"  {perf_counter() - began:.1f} s", True
-
-
-# ---- transformers
-
-
-@frozen
-class Case:
-    """What transformers computed."""
-
-    title: str
-    hidden: Array
-    """[1, tokens, hidden size], in bf16's numbers."""
-    out: Array
-    """In front of the output projection, [tokens, heads, V]."""
-    states: tuple[Array, Array]
-    """After the prompt and after the last token, [heads, K, V]."""
-    prefill: Arrays
-    decode: Arrays
-
-
-def _transformers(layer: Layer, chosen: argparse.Namespace) -> Case:
-    """Run the layer of transformers: the prompt at once, then token by token."""
-    # transformers would hand its functions over to flash-linear-attention's GPU kernels.
-    sys.modules["fla"] = None  # type: ignore[assignment]
-    import torch
-    from transformers import DynamicCache
-    from transformers.utils import logging
-
-    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-    torch.manual_seed(9)
-    torch.set_grad_enabled(False)
-    module = _model(layer.model)
-    config_class, base, mixer_class = (getattr(module, name) for name in layer.classes)
-    config = config_class(**{"num_hidden_layers": 1, **(layer.small if chosen.small else {})})
-    mixer = getattr(module, mixer_class.__name__)(config, 0).eval()
-    initialised = base(config)
-    for part in mixer.modules():
-        initialised._init_weights(part)
-    mixer.to(torch.bfloat16).to(torch.float32)
-    tokens = chosen.prompt + chosen.steps
-    hidden = torch.randn(1, tokens, config.hidden_size).to(torch.bfloat16).to(torch.float32)
-    seen: list[Any] = []
-    getattr(mixer, layer.output).register_forward_pre_hook(lambda _, given: seen.append(given[0]))
-    cache = DynamicCache(config=config)
-    mixer(hidden[:, : chosen.prompt], cache)
-    states = [_recurrent(cache)]
-    for t in range(chosen.prompt, tokens):
-        mixer(hidden[:, t : t + 1], cache)
-    states.append(_recurrent(cache))
-    heads, K, V = states[-1].shape
-    out = torch.cat(seen, 1)[0].numpy().reshape(tokens, heads, V)
-    prefill, decode = layer.weights(mixer)
-    title = f"{layer.classes[2]}, hidden {config.hidden_size}, {heads} heads, K {K}, V {V}"
-    return Case(title, hidden.numpy(), out, (states[0], states[1]), prefill, decode)
-
-
-def _recurrent(cache: Any) -> Array:
-    """The state of the one layer and row, [heads, K, V]."""
-    state: Array = cache.get_recurrent_state(0, state_idx=0)[0].numpy().copy()
-    return state
-
-
-def _model(name: str) -> ModuleType:
-    """The module of a model, with its configuration's names."""
-    found = importlib.import_module(f"transformers.models.{name}.modeling_{name}")
-    config = importlib.import_module(f"transformers.models.{name}.configuration_{name}")
-    for key, value in vars(config).items():
-        found.__dict__.setdefault(key, value)
-    return found
 
 
 # ---- ours
@@ -293,131 +199,6 @@ def _e_rms(x: Array, reference: Array) -> float:
 def _e_state(carried: Arrays, reference: Array) -> float:
     return _e_rms(np.asarray(carried["recurrent_state"], np.float64), reference[None])
 
-
-# ---- the layers
-
-
-def _columns(linear: Any) -> Array:
-    """The weight of a torch projection as [hidden, channels]."""
-    return np.ascontiguousarray(linear.weight.numpy().T)
-
-
-def _taps(mixer: Any) -> Array:
-    """The weight of its convolution as [channels, W]."""
-    return np.ascontiguousarray(mixer.conv1d.weight.numpy()[:, 0])
-
-
-def _gates(mixer: Any) -> Arrays:
-    return {
-        "A_log": mixer.A_log.numpy(),
-        "dt_bias": mixer.dt_bias.numpy(),
-        "norm_weight": mixer.norm.weight.numpy(),
-    }
-
-
-def _qwen3_5(mixer: Any) -> tuple[Arrays, Arrays]:
-    weights = {
-        "W_in_qkv": _columns(mixer.in_proj_qkv),
-        "W_in_z": _columns(mixer.in_proj_z),
-        "W_in_a": _columns(mixer.in_proj_a),
-        "W_in_b": _columns(mixer.in_proj_b),
-        "conv_weight": _taps(mixer),
-        **_gates(mixer),
-    }
-    return weights, weights
-
-
-def _qwen3_next(mixer: Any) -> tuple[Arrays, Arrays]:
-    """The prefill kernel takes the weights sorted, the decode kernel as the checkpoint has them."""
-    qkvz, ba = _columns(mixer.in_proj_qkvz), _columns(mixer.in_proj_ba)
-    hidden, heads = qkvz.shape[0], mixer.num_k_heads
-    grouped = mixer.value_dim // heads
-    borders = np.cumsum([mixer.head_k_dim, mixer.head_k_dim, grouped])
-    fields = np.split(qkvz.reshape(hidden, heads, -1), borders, axis=2)
-    q, k, v, z = (field.reshape(hidden, -1) for field in fields)
-    b, a = (part.reshape(hidden, -1) for part in np.split(ba.reshape(hidden, heads, -1), 2, axis=2))
-    taps = _taps(mixer)
-    sorted_weights = {
-        "W_in_qkv": np.concatenate([q, k, v], 1),
-        "W_in_z": z,
-        "W_in_a": a,
-        "W_in_b": b,
-        "conv_weight": taps,
-        **_gates(mixer),
-    }
-    parts = np.split(taps, np.cumsum([mixer.key_dim, mixer.key_dim]))
-    own = dict(zip(("conv_q", "conv_k", "conv_v"), parts, strict=True))
-    return sorted_weights, {"W_qkvz": qkvz, "W_ba": ba, **own, **_gates(mixer)}
-
-
-def _kimi_linear(mixer: Any) -> tuple[Arrays, Arrays]:
-    gate = mixer.forget_gate
-    taps = dict(zip(("conv_q", "conv_k", "conv_v"), np.split(_taps(mixer), 3), strict=True))
-    weights = {
-        "W_q": _columns(mixer.q_proj),
-        "W_k": _columns(mixer.k_proj),
-        "W_v": _columns(mixer.v_proj),
-        "W_f_down": _columns(gate.f_a_proj),
-        "W_f_up": _columns(gate.f_b_proj),
-        "W_g_down": _columns(mixer.g_a_proj),
-        "W_g_up": _columns(mixer.g_b_proj),
-        "W_b": _columns(mixer.b_proj),
-        **taps,
-        "A_log": gate.A_log.numpy().reshape(-1),
-        "dt_bias": gate.dt_bias.numpy(),
-        "norm_weight": mixer.o_norm.weight.numpy(),
-    }
-    return {}, weights
-
-
-def _thirds(window: Array) -> Arrays:
-    """Windows of q, k and v of Qwen3-Next: half as many value channels as all together."""
-    q, k, v = np.split(window, (window.shape[1] // 4, window.shape[1] // 2), axis=1)
-    return {"conv_state_q": q, "conv_state_k": k, "conv_state_v": v}
-
-
-_SMALL = {
-    "hidden_size": 128,
-    "linear_num_key_heads": 2,
-    "linear_num_value_heads": 4,
-    "linear_key_head_dim": 32,
-    "linear_value_head_dim": 32,
-}
-LAYERS = {
-    "qwen3_next": Layer(
-        "Qwen3-Next",
-        "qwen3_next",
-        ("Qwen3NextConfig", "Qwen3NextPreTrainedModel", "Qwen3NextGatedDeltaNet"),
-        "gdn_block_prefill",
-        "qwen3next_block_tkg",
-        _SMALL,
-        "out_proj",
-        _qwen3_next,
-        _thirds,
-    ),
-    "qwen3_5": Layer(
-        "Qwen3.5",
-        "qwen3_5",
-        ("Qwen3_5TextConfig", "Qwen3_5PreTrainedModel", "Qwen3_5GatedDeltaNet"),
-        "gdn_block_prefill",
-        "gdn_block_tkg",
-        _SMALL,
-        "out_proj",
-        _qwen3_5,
-        lambda window: {"conv_state": window},
-    ),
-    "kimi_linear": Layer(
-        "Kimi-Linear",
-        "kimi_linear",
-        ("KimiLinearConfig", "KimiLinearPreTrainedModel", "KimiLinearDeltaAttention"),
-        None,
-        "kda_block_tkg",
-        {"hidden_size": 128, "linear_num_heads": 2, "linear_head_dim": 32},
-        "o_proj",
-        _kimi_linear,
-        lambda window: {},
-    ),
-}
 
 if __name__ == "__main__":
     sys.exit(main())

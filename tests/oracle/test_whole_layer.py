@@ -26,7 +26,7 @@ def test_layers_agree_on_two_cores() -> None:
     pytest.importorskip("torch")
     if find_spec("transformers") is None:
         pytest.skip("transformers is not installed")
-    words = ["--small", "--steps", "4", "--lnc", "2"]
+    words = ["--small", "--prompt", "9", "--steps", "3", "--lnc", "2"]
     done = subprocess.run(
         [sys.executable, "-m", "examples.whole_layer", *words],
         cwd=ROOT,
