@@ -25,10 +25,10 @@ from backends.nki.program.numbers import NONE, ONE, ZERO, Extent, Literal, Name,
 from backends.nki.program.structures import Item, Length
 from backends.nki.schedules.chunked.gate_terms import CHUNKS, FIRST
 from backends.nki.schedules.chunked.operators import LESS
-from backends.nki.schedules.chunked.records import CHUNK, KEYS, PAIR, SLOTS, TEAM, like, tile_of
+from backends.nki.schedules.chunked.records import CHUNK, TEAM, like
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.stage import Stage
-from backends.nki.select.layouts import GPSIMD, TENSOR, VECTOR
+from backends.nki.select.layouts import GPSIMD
 from gdsl.ir.kernel import Input
 
 
@@ -38,7 +38,6 @@ def functions(schedule: Schedule) -> Iterator[Function]:
         return
     yield _find(schedule, schedule.scan.valid)
     yield _only()
-    yield _turn()
 
 
 def _find(schedule: Schedule, valid: Input) -> Function:
@@ -103,26 +102,3 @@ def _any(name: str) -> View:
     """A parameter of any size."""
     shape = (Extent(name, 0), Extent(name, 1))
     return View(Tile(name, shape, F32, Space.SBUF), shape)
-
-
-def _turn() -> Function:
-    stage = Stage(
-        "turn_rows",
-        ("kq_T", "first", "rows", "slots", "keys"),
-        "Rows that were selected on chip, transposed on TensorE: slot s at column\n"
-        "`first` + s * 2 * CHUNK.",
-    )
-    block, rows = stage.block, _any("rows")
-    kq_T = stage.given("kq_T", tile_of("group", "kq_T"))
-    turned = block.tile("turned", (KEYS, SLOTS * CHUNK), like(rows), Space.PSUM)
-    with block.loop("slot", 0, SLOTS) as (body, slot):
-        body.do(
-            "nc_transpose",
-            dst=part(turned, None, (slot * CHUNK, CHUNK)),
-            data=part(rows, None, (slot * KEYS, KEYS)),
-            engine=TENSOR,
-        )
-    steps = ((SLOTS * PAIR, KEYS), (PAIR, SLOTS), (ONE, CHUNK))
-    dst = Pattern(kq_T.tile, steps, Name("first"))
-    block.do("tensor_copy", dst=dst, src=turned, engine=VECTOR)
-    return stage.done()

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 from backends.nki.program.build import Block, compare, part
 from backends.nki.program.nodes import F32, Function, Pattern, Space, View
-from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, Number, smallest
-from backends.nki.program.structures import EMPTY, Item, Length, Values, tupled
-from backends.nki.schedules.chunked.gates import beta_of, multiply_parts, per_slot
+from backends.nki.program.numbers import ONE, ZERO, Literal, Name, Number, smallest
+from backends.nki.program.structures import Item, Length, Values, tupled
+from backends.nki.schedules.chunked.gates import beta_of, multiply_parts
 from backends.nki.schedules.chunked.operators import EXP, MULTIPLY
 from backends.nki.schedules.chunked.records import (
     CHUNK,
@@ -28,7 +28,6 @@ from backends.nki.schedules.chunked.records import (
     TURNED,
     like,
     slot_of,
-    tile_of,
 )
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.stage import Stage
@@ -40,7 +39,8 @@ BANK = 512
 
 def functions(schedule: Schedule) -> Iterator[Function]:
     """Yield the loading of log decays and what they make of k and q."""
-    yield _scale_vectors(schedule)
+    if not schedule.around.log_computed:
+        yield _load_decays(schedule)
     yield _decay_to_end(schedule)
     yield _decay_over_chunk(schedule)
     yield _decay_from_start(schedule)
@@ -76,17 +76,12 @@ def half_of(kq_T: View, first: Number) -> Pattern:
     return Pattern(kq_T.tile, steps, first)
 
 
-def _scale_vectors(schedule: Schedule) -> Function:
+def _load_decays(schedule: Schedule) -> Function:
     log = schedule.scan.log
     doc = "Bring in the log decays of every channel; their factors are made in `prepare`."
-    parameters = ("group", "q_sb", "k_sb", "tensors", "sizes", "team")
-    stage = Stage("scale_vectors", parameters, doc, log.span)
+    stage = Stage("load_decays", ("group", "tensors", "sizes", "team"), doc, log.span)
     block = stage.block
-    k_sb = stage.given("k_sb", tile_of("group", "k"))
-    if schedule.around.log_computed:
-        block.put("group", k=k_sb, scaled_levels=EMPTY)
-        return stage.done()
-    stage.numbers("group", "gates", "lanes", "steps", "slots", "position", "chunk", "column")
+    stage.numbers("group", "steps", "slots", "position", "chunk")
     (keys,) = stage.numbers("group", "keys")
     (tensor,) = schedule.tensors(stage, log.name)
     (total,) = stage.numbers("sizes", "total")
@@ -102,12 +97,7 @@ def _scale_vectors(schedule: Schedule) -> Function:
         to, tokens = slot_of(g, slot, keys), smallest(CHUNK, total - token)
         source = View(tensor, tensor.shape)
         body.call("load_rows", to, source, offsets, *strides, tokens, keys)
-    if schedule.scan.valid is not None:
-        stage.numbers("gates", "columns", "chunks")
-        (alive,) = stage.tiles("gates", "alive")
-        with block.when(compare("!=", Name("alive"), NONE)) as body:
-            body.call("only_alive", g, per_slot(alive, ZERO, KEYS), result=g.tile.name)
-    block.put("group", g=g, k=k_sb, scaled_levels=EMPTY)
+    block.put("group", g=g)
     return stage.done()
 
 
@@ -116,7 +106,7 @@ def _decay_to_end(schedule: Schedule) -> Function:
     stage = Stage("decay_to_end", ("constants", "group"), doc, schedule.scan.log.span)
     block = stage.block
     stage.numbers("group", "keys")
-    g, k = stage.of_group("g", "k")
+    g, k = stage.of_group("g", "k_sb")
     beta = beta_of(schedule, stage)
     (after,) = stage.tiles("constants", "after")
     (masks,) = stage.numbers("constants", "sums")

@@ -122,9 +122,24 @@ def _other_work(schedule: Schedule) -> Function:
             for action in carried:
                 inner.append("work", tupled(GROUP, Text(action), step))
     block.call("prepare_in_turn", Name("loaded"), result="order")
-    with block.each(("group", "stage"), Name("order")) as body:
-        body.append("work", tupled(GROUP, Text("scores"), Name("stage")))
-    return stage.done("work")
+    return _interleaved(stage)
+
+
+def _interleaved(stage: Stage) -> Function:
+    """Spread what is prepared evenly among the rest of the work."""
+    block, work, order = stage.block, Name("work"), Name("order")
+    every = block.let_named("every", Length(work) + Length(order))
+    block.let_named("mixed", EMPTY)
+    with block.loop("place", 0, every) as (body, place):
+        before = body.let_named("before", place * Length(order) // every)
+        here = compare(">", (place + 1) * Length(order) // every, before)
+        prepared, other = body.inner(), body.inner()
+        taken = prepared.let_named("taken", Item(order, before))
+        group, step = (Item(taken, Literal(i)) for i in range(2))
+        prepared.append("mixed", tupled(group, Text("scores"), step))
+        other.append("mixed", Item(work, place - before))
+        body.decide(here, prepared, other)
+    return stage.done("mixed")
 
 
 def _finish_in_turn(block: Block, carried: tuple[str, ...], finished: tuple[str, ...]) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from backends.nki.program.build import Block, compare, part
-from backends.nki.program.nodes import Function, If, Space, Tile, Unpack, View
+from backends.nki.program.nodes import Function, If, Space, View
 from backends.nki.program.numbers import (
     NONE,
     ONE,
@@ -19,6 +20,7 @@ from backends.nki.program.numbers import (
 )
 from backends.nki.program.structures import EMPTY, Item, Record, Slice, Text
 from backends.nki.schedules.chunked.gates import per_slot
+from backends.nki.schedules.chunked.prepare import Step
 from backends.nki.schedules.chunked.records import (
     CHUNK,
     KEYS,
@@ -27,11 +29,11 @@ from backends.nki.schedules.chunked.records import (
     STEPS,
     TEAM,
     VALUES,
-    tile_of,
+    like,
 )
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.stage import Stage
-from backends.nki.select.layouts import GPSIMD
+from backends.nki.select.layouts import GPSIMD, TENSOR, VECTOR
 from gdsl.ir.kernel import Input
 
 COUNT, POSITION, FIRST_CHUNK = Name("count"), Name("position"), Name("chunk")
@@ -39,9 +41,23 @@ COUNT, POSITION, FIRST_CHUNK = Name("count"), Name("position"), Name("chunk")
 
 def functions(schedule: Schedule) -> Iterator[Function]:
     """Yield `load_group`, and what keeps live tokens where a kernel has a length per row."""
-    if schedule.scan.valid is not None:
-        yield _keep_alive(schedule)
     yield _load_group(schedule)
+    if schedule.scan.valid is not None:
+        yield _keep("keep_vectors", (("k_sb", KEYS), ("q_sb", KEYS)))
+        yield _keep("keep_values", _others(schedule), raw_v="v_sb" in schedule.around.used)
+        yield _turn_vectors()
+
+
+def steps(schedule: Schedule) -> tuple[Step, ...]:
+    """Return the steps of `prepare` that come first: what is dead leaves the loaded tiles.
+
+    They are no part of `load_group`, where they would come in a burst for every batch of groups.
+    """
+    if schedule.scan.valid is None:
+        return ()
+    group = (Name("group"),)
+    kept = [Step(name, group) for name in ("keep_vectors", "keep_values", "turn_vectors")]
+    return tuple(kept) if schedule.scan.channels else (*kept, Step("scale_vectors", group))
 
 
 def _sources(schedule: Schedule) -> Mapping[str, tuple[Input, str | None, Number]]:
@@ -60,7 +76,7 @@ def _load_group(schedule: Schedule) -> Function:
     stage = Stage(
         "load_group",
         ("gates", "tensors", "sizes", "team", "position", "count", "chunk", "steps"),
-        "Bring in q, k, v of `count` lanes x `steps` chunks and scale them by their decays.\n\n"
+        "Bring in q, k, v of `count` lanes x `steps` chunks.\n\n"
         "Slot lane * steps + step of every tile is one chunk of one lane.",
         scan.run.span,
     )
@@ -88,30 +104,25 @@ def _load_group(schedule: Schedule) -> Function:
         "column": POSITION * chunks + FIRST_CHUNK - first,
         "keys": KEYS,
         "values": VALUES,
+        "q_sb": Name("q_sb"),
+        "k_sb": Name("k_sb"),
         "v": Name("v_sb"),
         "kq_T": Name("kq_T"),
+        "scaled_levels": EMPTY,
     }
+    if not scan.channels:
+        del fields["scaled_levels"]
     around = schedule.around
     kept = [extra.name for extra in around.extra]
     kept += ["v_sb"] if "v_sb" in around.used else []
     kept += ["sizes"] if around.prologue else []
     fields |= {name: Name(name) for name in kept}
     block.let_named("group", Record(tuple(fields.items())))
-    if scan.valid is not None:
-        alive = Item(Name("gates"), Text("alive"))
-        with block.when(compare("!=", alive, NONE)) as some:
-            some.call(
-                "keep_alive",
-                Name("group"),
-                *(tiles[name] for name in ("q_sb", "k_sb")),
-                result="alive_qk",
-            )
-            some.statements.append(Unpack(("q_sb", "k_sb"), "alive_qk"))
-    wanted = [name for name in ("q_sb", "k_sb") if name in around.used]
-    if wanted:
-        block.put("group", **{name: tiles[name] for name in wanted})
-    more = (Name("tensors"), Name("sizes"), TEAM) if scan.channels else ()
-    block.call("scale_vectors", Name("group"), tiles["q_sb"], tiles["k_sb"], *more)
+    if scan.channels:
+        if not around.log_computed:
+            block.call("load_decays", Name("group"), Name("tensors"), Name("sizes"), TEAM)
+    elif scan.valid is None:
+        block.call("scale_vectors", Name("group"))
     return stage.done("group")
 
 
@@ -177,36 +188,61 @@ def _transfers(schedule: Schedule, stage: Stage, tiles: Mapping[str, View]) -> N
             body.statements.append(If(compare("==", alive, NONE), tuple(turning.statements)))
 
 
-def _keep_alive(schedule: Schedule) -> Function:
-    stage = Stage(
-        "keep_alive",
-        ("group", "q_sb", "k_sb"),
-        "q, k and v without what dead tokens hold, and their transposes.",
-    )
-    block = stage.block
-    stage.numbers("group", "gates", "lanes", "steps", "column", "keys", "values")
-    v, kq_T = stage.of_group("v", "kq_T")
+def _others(schedule: Schedule) -> tuple[tuple[str, Number], ...]:
+    """What lies beside k and q in a group, and the width of a slot."""
+    around = schedule.around
+    logs = ("g",) if schedule.scan.channels and not around.log_computed else ()
+    extra = tuple((extra.name, extra.width) for extra in around.extra)
+    return (("v", VALUES), *((name, KEYS) for name in logs), *extra)
+
+
+def _keep(name: str, kept: Sequence[tuple[str, Number]], *, raw_v: bool = False) -> Function:
+    doc = f"{', '.join(field for field, _ in kept)} without what dead tokens hold."
+    stage = Stage(name, ("group",), doc)
+    fields = dict.fromkeys((*("gates", "lanes", "steps", "column"), *_names(kept)))
+    stage.numbers("group", *fields)
+    with _alive(stage) as (block, alive):
+        for field, width in kept:
+            values = per_slot(alive, ZERO, width)
+            block.call("only_alive", Name(field), values, result=field)
+            block.put("group", **{field: Name(field)})
+        if raw_v:
+            block.put("group", v_sb=Name("v"))
+    return stage.done()
+
+
+def _names(kept: Sequence[tuple[str, Number]]) -> Iterator[str]:
+    for field, width in kept:
+        yield from (str(width), field)
+
+
+def _turn_vectors() -> Function:
+    doc = "k^T and q^T of vectors that were selected on chip."
+    stage = Stage("turn_vectors", ("group",), doc)
+    stage.numbers("group", "gates", "keys")
+    kq_T, k_sb, q_sb = stage.of_group("kq_T", "k_sb", "q_sb")
+    (alive,) = stage.tiles("gates", "alive")
+    with stage.block.when(compare("!=", Name(alive.tile.name), NONE)) as block:
+        turned = block.tile("turned", (KEYS, SLOTS * PAIR), like(kq_T), Space.PSUM)
+        with block.loop("slot", 0, SLOTS) as (body, slot):
+            for first, vectors in ((ZERO, k_sb), (CHUNK, q_sb)):
+                body.do(
+                    "nc_transpose",
+                    dst=part(turned, None, (slot * PAIR + first, CHUNK)),
+                    data=part(vectors, None, (slot * KEYS, KEYS)),
+                    engine=TENSOR,
+                )
+        block.do("tensor_copy", dst=kq_T, src=turned, engine=VECTOR)
+    return stage.done()
+
+
+@contextmanager
+def _alive(stage: Stage) -> Iterator[tuple[Block, View]]:
+    """Add what happens when some token may be dead; yields the block and the predicate."""
     stage.numbers("gates", "chunks", "columns")
     (alive,) = stage.tiles("gates", "alive")
-    q_sb, k_sb = (stage.given(name, tile_of("group", "q")) for name in ("q_sb", "k_sb"))
-    for name, values, width in (
-        ("q_alive", q_sb, KEYS),
-        ("k_alive", k_sb, KEYS),
-        ("v_alive", v, VALUES),
-    ):
-        block.call("only_alive", values, per_slot(alive, ZERO, width), result=name)
-    for name, first in (("k_alive", ZERO), ("q_alive", CHUNK)):
-        block.call("turn_rows", kq_T, first, Name(name), SLOTS, KEYS)
-    block.put("group", v=Name("v_alive"))
-    if "v_sb" in schedule.around.used:
-        block.put("group", v_sb=Name("v_alive"))
-    for extra in schedule.around.extra:
-        block.take("group", extra.name)
-        shape = (CHUNK, SLOTS * extra.width)
-        view = View(Tile(extra.name, shape, extra.element, Space.SBUF), shape)
-        block.call("only_alive", view, per_slot(alive, ZERO, extra.width), result=extra.name)
-        block.put("group", **{extra.name: Name(extra.name)})
-    return stage.done("q_alive", "k_alive")
+    with stage.block.when(compare("!=", Name("alive"), NONE)) as block:
+        yield block, alive
 
 
 def _stem(name: str) -> str:

@@ -71,8 +71,8 @@ TILES: dict[str, dict[str, _Row]] = {
         **_rows(OPERAND, (CHUNK, SLOTS * VALUES), "v"),
         # k^T and q^T of a slot side by side.
         **_rows(OPERAND, (KEYS, SLOTS * PAIR), "kq_T"),
-        # The vectors as they came, for a decay per channel, and its logarithm.
-        **_rows(OPERAND, PER_KEY, "q", "k"),
+        # The vectors as they came, and the logarithm of a decay per channel.
+        **_rows(OPERAND, PER_KEY, "q_sb", "k_sb"),
         **_rows(F32, PER_KEY, "g"),
         # q exp(G), k exp(G), beta k exp(G_last - G); exp(G_last) per channel.
         **_rows(OPERAND, PER_KEY, "q_decayed", "k_decayed", "k_left"),

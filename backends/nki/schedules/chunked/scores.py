@@ -12,11 +12,10 @@ from collections.abc import Iterator
 from backends.nki.program.build import part
 from backends.nki.program.nodes import F32, Function, Pattern, Space, View
 from backends.nki.program.numbers import ONE, ZERO, Name, Number, number
-from backends.nki.schedules.chunked import prologue
 from backends.nki.schedules.chunked.constants import select
 from backends.nki.schedules.chunked.gates import beta_of, per_slot
 from backends.nki.schedules.chunked.operators import EXP, GREATER_EQUAL, MULTIPLY
-from backends.nki.schedules.chunked.prepare import Step, prepare
+from backends.nki.schedules.chunked.prepare import Step
 from backends.nki.schedules.chunked.records import (
     BOTH,
     CHUNK,
@@ -29,7 +28,6 @@ from backends.nki.schedules.chunked.records import (
     each_slot,
     like,
     slot_of,
-    tile_of,
 )
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.stage import Stage
@@ -54,17 +52,16 @@ def functions(schedule: Schedule) -> Iterator[Function]:
     yield _sum_segments(schedule)
     yield _multiply_keys(schedule)
     yield _make_scores(schedule)
-    yield prepare((*prologue.steps(schedule), *steps(schedule)))
 
 
 def _scale_vectors(schedule: Schedule) -> Function:
     doc = "q and k with their decays, on the engine that has nothing else to do."
-    stage = Stage("scale_vectors", ("group", "q_sb", "k_sb"), doc, schedule.scan.log.span)
+    stage = Stage("scale_vectors", ("group",), doc, schedule.scan.log.span)
     block = stage.block
     stage.numbers("group", "gates", "lanes", "steps", "slots", "column", "keys")
     stage.numbers("gates", "columns", "chunks")
     decays, log_and_beta = stage.tiles("gates", "decays", "log_and_beta")
-    q_sb, k_sb = (stage.given(name, tile_of("group", "q")) for name in ("q_sb", "k_sb"))
+    q_sb, k_sb = stage.tiles("group", "q_sb", "k_sb")
     scaled = [("q_decayed", q_sb, decays), ("k_decayed", k_sb, decays)]
     if schedule.around.key_scaled:
         block.comment("q exp(G), k exp(G); g masked to the tokens up to each column.")

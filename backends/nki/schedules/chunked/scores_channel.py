@@ -15,13 +15,12 @@ from backends.nki.program.build import Block, part
 from backends.nki.program.nodes import F32, U8, Constant, Function, Pattern, Space, Token, View
 from backends.nki.program.numbers import ONE, ZERO, Largest, Literal, Name, Number, number
 from backends.nki.program.structures import EMPTY, Item, tupled
-from backends.nki.schedules.chunked import prologue
 from backends.nki.schedules.chunked.constants import halves, select
 from backends.nki.schedules.chunked.decays_channel import channel_sums
 from backends.nki.schedules.chunked.decays_channel import functions as decay_functions
 from backends.nki.schedules.chunked.gates import beta_of
 from backends.nki.schedules.chunked.operators import ADD, COPY, EXP, GREATER_EQUAL, MULTIPLY
-from backends.nki.schedules.chunked.prepare import Step, prepare
+from backends.nki.schedules.chunked.prepare import Step
 from backends.nki.schedules.chunked.records import (
     BOTH,
     CHUNK,
@@ -119,7 +118,6 @@ def functions(schedule: Schedule) -> Iterator[Function]:
         yield _add_diagonal(schedule)
         yield _add_level(schedule)
     yield _round_scores(schedule)
-    yield prepare((*prologue.steps(schedule), *steps(schedule)))
 
 
 def _make_references(schedule: Schedule) -> Function:
