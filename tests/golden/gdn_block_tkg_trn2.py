@@ -6,6 +6,7 @@ import nki.language as nl
 
 ROWS = 128  # rows whose vectors share an instruction: all partitions
 GROUP = 32  # heads in flight; slices of partitions start at multiples of 32
+SBUF = 212984  # bytes of a partition on trn2
 TILE = 1048576  # bytes of a weight per transfer, roughly
 RUN = 512  # bytes of one of its rows, at least
 AHEAD = 8  # tiles of weights on their way while one is multiplied
@@ -785,9 +786,16 @@ def gdn_block_tkg(
     Notes:
         - `conv_state` is not changed; the new state is a tensor of its own.
         - `recurrent_state` is not changed; the new state is a tensor of its own.
-        - With two cores the rows (batch and heads) are split, the remainder on the last core.
+        - With two cores the key heads, with all that belongs to them, are split, the remainder on the last core.
         - A NaN or Inf in a live row reaches the other rows of its tile (up to 128): TensorE picks a row by
           multiplying the others with 0.
+        - Every weight is read once, in tiles of about 1 MiB on SyncE's ring: `W_in_qkv`, `W_in_a`, `W_in_b`, then
+          the first states, then `W_in_z`. A weight is stationary and the activation moves, so channels of a head
+          come out on partitions, where convolutions and the rule want them: nothing goes through HBM.
+        - Up to 128 rows (batch and heads of a core), `W_in_z` streams while convolutions and the rule run, and is
+          multiplied last; with more rows it comes before them.
+        - What SBUF has left beside the states, windows and activations holds tiles of weights; the kernel asserts
+          that two fit. At most 128 entries of the batch.
         - Emitted for trn2, NKI 0.3 to 0.7.
 
     Pseudocode:
@@ -866,22 +874,20 @@ def gdn_block_tkg(
         on_false_value=0.0,
         cmp_op=nl.equal,
     )
-
-    # ========== Fill: the first tile of rows, the first two groups of states ==========
     if 0 < total:
         rows = min(ROWS, total)
         heads = min(GROUP, total)
+
+        # ========== What is small comes first, on ScalarE's ring ==========
         groups = Hid // 128
-        assert K <= 128, "gdn_block_tkg needs at most 128 K"
-        W_in_qkv_q_heads = min(own_heads, max(TILE // (2 * Hid * K), (RUN + 2 * K - 1) // (2 * K)))
-        assert K <= 128, "gdn_block_tkg needs at most 128 K"
-        W_in_qkv_k_heads = min(own_heads, max(TILE // (2 * Hid * K), (RUN + 2 * K - 1) // (2 * K)))
-        assert V <= 128, "gdn_block_tkg needs at most 128 V"
-        W_in_qkv_v_heads = min(own_heads * G, max(TILE // (2 * Hid * V), (RUN + 2 * V - 1) // (2 * V)))
-        assert own_heads * G <= 128, "gdn_block_tkg needs at most 128 heads of `W_in_a` on a core"
-        assert own_heads * G <= 128, "gdn_block_tkg needs at most 128 heads of `W_in_b` on a core"
-        assert V <= 128, "gdn_block_tkg needs at most 128 V"
-        W_in_z_heads = min(own_heads * G, max(TILE // (2 * Hid * V), (RUN + 2 * V - 1) // (2 * V)))
+        assert K <= 128, "gdn_block_tkg needs at most 128 channels `K` of a head"
+        weight_bytes = (4 if W_in_qkv.dtype == nl.float32 else 2)
+        W_in_qkv_q_heads = min(own_heads, max(TILE // (weight_bytes * K * Hid), (RUN + weight_bytes * K - 1) // (weight_bytes * K)))
+        W_in_qkv_k_heads = min(own_heads, max(TILE // (weight_bytes * K * Hid), (RUN + weight_bytes * K - 1) // (weight_bytes * K)))
+        assert V <= 128, "gdn_block_tkg needs at most 128 channels `V` of a head"
+        W_in_qkv_v_heads = min(own_heads * G, max(TILE // (weight_bytes * V * Hid), (RUN + weight_bytes * V - 1) // (weight_bytes * V)))
+        assert own_heads * G <= 128, "gdn_block_tkg needs at most 128 heads on a core"
+        W_in_z_heads = min(own_heads * G, max(TILE // (weight_bytes * V * Hid), (RUN + weight_bytes * V - 1) // (weight_bytes * V)))
         assert Hid % 128 == 0, f"gdn_block_tkg needs Hid % 128 == 0, got Hid = {Hid}"
         assert B <= 128, f"gdn_block_tkg needs at most 128 entries, got B = {B}"
         hidden_sb = nl.ndarray((128, B * groups), dtype=hidden.dtype, buffer=nl.sbuf)
@@ -894,17 +900,12 @@ def gdn_block_tkg(
         W_in_qkv_q_sb = nl.ndarray((K, B * own_heads), dtype=nl.bfloat16, buffer=nl.sbuf)
         W_in_qkv_k_sb = nl.ndarray((K, B * own_heads), dtype=nl.bfloat16, buffer=nl.sbuf)
         W_in_qkv_v_sb = nl.ndarray((V, B * own_heads * G), dtype=nl.bfloat16, buffer=nl.sbuf)
-        W_in_a_sb = nl.ndarray((128, (B * own_heads * G + 128 - 1) // 128), dtype=nl.float32, buffer=nl.sbuf)
-        W_in_b_sb = nl.ndarray((128, (B * own_heads * G + 128 - 1) // 128), dtype=nl.float32, buffer=nl.sbuf)
+        row_columns = (B * own_heads * G + 128 - 1) // 128
+        W_in_a_sb = nl.ndarray((128, row_columns), dtype=nl.float32, buffer=nl.sbuf)
+        W_in_b_sb = nl.ndarray((128, row_columns), dtype=nl.float32, buffer=nl.sbuf)
         W_in_z_sb = nl.ndarray((V, B * own_heads * G), dtype=nl.float32, buffer=nl.sbuf)
-        q_windows_sb = nl.ndarray(
-            (
-                128,
-                (B + max(1, 128 // own_heads) - 1) // max(1, 128 // own_heads) * ((own_heads + 128 - 1) // 128) * K * W,
-            ),
-            dtype=conv_state.dtype,
-            buffer=nl.sbuf,
-        )
+        q_window_columns = (B + max(1, 128 // own_heads) - 1) // max(1, 128 // own_heads) * ((own_heads + 128 - 1) // 128) * K * W
+        q_windows_sb = nl.ndarray((128, q_window_columns), dtype=conv_state.dtype, buffer=nl.sbuf)
         # gdn_block_tkg.gdn:12: state win: bf16[B, C, W] = conv_state
         fetch_windows(
             windows_sb=q_windows_sb,
@@ -917,14 +918,8 @@ def gdn_block_tkg(
             apart=(2 * Hk * K + Hk * G * V) * W,
             step=K * W,
         )
-        k_windows_sb = nl.ndarray(
-            (
-                128,
-                (B + max(1, 128 // own_heads) - 1) // max(1, 128 // own_heads) * ((own_heads + 128 - 1) // 128) * K * W,
-            ),
-            dtype=conv_state.dtype,
-            buffer=nl.sbuf,
-        )
+        k_window_columns = (B + max(1, 128 // own_heads) - 1) // max(1, 128 // own_heads) * ((own_heads + 128 - 1) // 128) * K * W
+        k_windows_sb = nl.ndarray((128, k_window_columns), dtype=conv_state.dtype, buffer=nl.sbuf)
         fetch_windows(
             windows_sb=k_windows_sb,
             window=conv_state,
@@ -936,14 +931,8 @@ def gdn_block_tkg(
             apart=(2 * Hk * K + Hk * G * V) * W,
             step=K * W,
         )
-        v_windows_sb = nl.ndarray(
-            (
-                128,
-                (B + max(1, 128 // (own_heads * G)) - 1) // max(1, 128 // (own_heads * G)) * ((own_heads * G + 128 - 1) // 128) * V * W,
-            ),
-            dtype=conv_state.dtype,
-            buffer=nl.sbuf,
-        )
+        v_window_columns = (B + max(1, 128 // (own_heads * G)) - 1) // max(1, 128 // (own_heads * G)) * ((own_heads * G + 128 - 1) // 128) * V * W
+        v_windows_sb = nl.ndarray((128, v_window_columns), dtype=conv_state.dtype, buffer=nl.sbuf)
         fetch_windows(
             windows_sb=v_windows_sb,
             window=conv_state,
@@ -955,11 +944,8 @@ def gdn_block_tkg(
             apart=(2 * Hk * K + Hk * G * V) * W,
             step=V * W,
         )
-        q_taps_rows_sb = nl.ndarray(
-            (min(own_heads, 128), (own_heads + 128 - 1) // 128 * K * W),
-            dtype=nl.float32,
-            buffer=nl.sbuf,
-        )
+        q_tap_columns = (own_heads + 128 - 1) // 128 * K * W
+        q_taps_rows_sb = nl.ndarray((min(own_heads, 128), q_tap_columns), dtype=nl.float32, buffer=nl.sbuf)
         load_taps(
             rows_sb=q_taps_rows_sb,
             weight=conv_weight,
@@ -969,11 +955,8 @@ def gdn_block_tkg(
             first=first_head * K * W,
             step=K * W,
         )
-        k_taps_rows_sb = nl.ndarray(
-            (min(own_heads, 128), (own_heads + 128 - 1) // 128 * K * W),
-            dtype=nl.float32,
-            buffer=nl.sbuf,
-        )
+        k_tap_columns = (own_heads + 128 - 1) // 128 * K * W
+        k_taps_rows_sb = nl.ndarray((min(own_heads, 128), k_tap_columns), dtype=nl.float32, buffer=nl.sbuf)
         load_taps(
             rows_sb=k_taps_rows_sb,
             weight=conv_weight,
@@ -983,11 +966,8 @@ def gdn_block_tkg(
             first=(Hk * K + first_head * K) * W,
             step=K * W,
         )
-        v_taps_rows_sb = nl.ndarray(
-            (min(own_heads * G, 128), (own_heads * G + 128 - 1) // 128 * V * W),
-            dtype=nl.float32,
-            buffer=nl.sbuf,
-        )
+        v_tap_columns = (own_heads * G + 128 - 1) // 128 * V * W
+        v_taps_rows_sb = nl.ndarray((min(own_heads * G, 128), v_tap_columns), dtype=nl.float32, buffer=nl.sbuf)
         load_taps(
             rows_sb=v_taps_rows_sb,
             weight=conv_weight,
@@ -997,27 +977,30 @@ def gdn_block_tkg(
             first=(2 * Hk * K + first_head * G * V) * W,
             step=V * W,
         )
+
+        # ========== Slots of the weights ==========
         # Bytes of a partition that are taken while the weights stream, and by what runs under
         # the last of them; the rest is for tiles of weights.
         taken = (
-            4 * ((B + max(1, 128 // own_heads) - 1) // max(1, 128 // own_heads)) * ((own_heads + 128 - 1) // 128) * K * W
-            + 2 * ((B + max(1, 128 // (own_heads * G)) - 1) // max(1, 128 // (own_heads * G))) * ((own_heads * G + 128 - 1) // 128) * V * W
-            + 4 * ((own_heads + 128 - 1) // 128) * K * W
-            + 4 * ((own_heads + 128 - 1) // 128) * K * W
-            + 4 * ((own_heads * G + 128 - 1) // 128) * V * W
+            2 * q_window_columns
+            + 2 * k_window_columns
+            + 2 * v_window_columns
+            + 4 * q_tap_columns
+            + 4 * k_tap_columns
+            + 4 * v_tap_columns
             + 4 * W * own_heads
             + 4 * W * own_heads
             + 4 * W * own_heads * G
             + 4 * B * own_heads
             + 2 * B * own_heads * G
-            + 4 * ((B * own_heads * G + 128 - 1) // 128)
-            + 4 * ((B * own_heads * G + 128 - 1) // 128)
+            + 4 * row_columns
+            + 4 * row_columns
             + 4 * B * own_heads * G
             + 2 * B * groups
-            + 4 * B * own_heads * G
+            + 4 * total
             + 4096
         )
-        late = B * own_heads * G <= ROWS
+        late = total <= ROWS
         under = 8 * (B * own_heads + B * own_heads * G) + 8 * B * own_heads * G + 4 * (B * own_heads * G + GROUP) * V + 192 * V if late else 0
         W_in_qkv_q_end = (own_heads + W_in_qkv_q_heads - 1) // W_in_qkv_q_heads
         W_in_qkv_k_end = W_in_qkv_q_end + (own_heads + W_in_qkv_k_heads - 1) // W_in_qkv_k_heads
@@ -1026,8 +1009,8 @@ def gdn_block_tkg(
         W_in_b_end = W_in_a_end + 1
         W_in_z_end = W_in_b_end + (own_heads * G + W_in_z_heads - 1) // W_in_z_heads
         slot = max(groups * W_in_qkv_q_heads * K, groups * W_in_qkv_k_heads * K, groups * W_in_qkv_v_heads * V, groups * own_heads * G, groups * own_heads * G, groups * W_in_z_heads * V)
-        room = 212984 - taken - under
-        slots = min(W_in_z_end, max(AHEAD, (own_heads * G + W_in_z_heads - 1) // W_in_z_heads if late else 0), room // (2 * slot))
+        room = SBUF - taken - under
+        slots = min(W_in_z_end, max(AHEAD, (own_heads * G + W_in_z_heads - 1) // W_in_z_heads if late else 0), room // (weight_bytes * slot))
         assert slots >= min(2, W_in_z_end), f"two tiles of the weights do not fit into the {room} bytes of SBUF that are left"
         W_in_qkv_q_columns = (first_head * K, own_heads, K, K, groups, W_in_qkv_q_heads, 0, slots)
         W_in_qkv_k_columns = (Hk * K + first_head * K, own_heads, K, K, groups, W_in_qkv_k_heads, W_in_qkv_q_end, slots)
@@ -1062,6 +1045,8 @@ def gdn_block_tkg(
         turn_taps(rows_sb=k_taps_rows_sb, taps_sb=k_taps_sb, heads=own_heads, taps=W)
         v_taps_sb = nl.ndarray((V, W * own_heads * G), dtype=nl.float32, buffer=nl.sbuf)
         turn_taps(rows_sb=v_taps_rows_sb, taps_sb=v_taps_sb, heads=own_heads * G, taps=W)
+
+        # ========== Weights that the rule waits for, in the order of SyncE's ring ==========
         # gdn_block_tkg.gdn:8: input W_in_qkv: bf16[Hid, C]
         begin_stream(weights_sb, W_in_qkv, W_in_qkv_q_columns)
         project(W_in_qkv_q_sb, weights_sb, W_in_qkv, hidden_sb, W_in_qkv_q_columns, K, own_heads, B)
@@ -1098,10 +1083,13 @@ def gdn_block_tkg(
             1,
             B,
         )
-        if B * own_heads * G > ROWS:
+        # Several tiles of rows leave with their outputs, so these come before.
+        if total > ROWS:
             # gdn_block_tkg.gdn:9: input W_in_z: bf16[Hid, (Hk G V)]
             begin_stream(weights_sb, W_in_z, W_in_z_columns)
             project(W_in_z_sb, weights_sb, W_in_z, hidden_sb, W_in_z_columns, V, own_heads * G, B)
+
+        # ========== Fill: the first tile of rows, the first two groups of states ==========
         state_sb = load_states(recurrent_state, K, heads, V, 0, own_heads, G, first_head, Hk)
         if GROUP < total:
             next_state_sb = load_states(
@@ -1179,6 +1167,7 @@ def gdn_block_tkg(
         v_T_sb = nl.ndarray((V, B * own_heads * G), dtype=nl.float32, buffer=nl.sbuf)
         nisa.activation(dst=v_T_sb, op=nl.silu, data=v_sum_sb)
         if total <= ROWS:
+            # One tile: these stream while its states are read and updated.
             # gdn_block_tkg.gdn:9: input W_in_z: bf16[Hid, (Hk G V)]
             begin_stream(weights_sb, W_in_z, W_in_z_columns)
         prepared = prepare_rows(k_T_sb, v_T_sb, W_in_b_sb, q_T_sb, ones_sb, W_in_a_sb, vectors, K, rows, 0, V)
@@ -1247,7 +1236,7 @@ def gdn_block_tkg(
             new_sb = nl.ndarray((K, count * V), dtype=nl.float32, buffer=nl.sbuf)
             for head in range(start, start + count):
                 update_head(state_sb, decay_T_sb, identity_sb, prepared, new_sb, K, V, head, lane, heads)
-                for other in range(2 * head, min(2 * head + 2, next_heads)):
+                for other in range(2 * head, min(2 * (head + 1), next_heads)):
                     read_head(next_raw_psum, next_state_sb, next_prepared, V, next_heads, other, next_lane)
                 if head == min(1, heads - 1):
                     group_outputs(prepared, read_1_psum, rows, V, lane, heads)

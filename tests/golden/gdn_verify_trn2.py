@@ -8,6 +8,86 @@ ROWS = 128  # rows whose vectors share an instruction: all partitions
 GROUP = 32  # heads in flight; slices of partitions start at multiples of 32
 
 
+def load_columns(dst, src, row, period, outer, inner, step, base):
+    """Load rows [row, row + columns of dst) into columns; row r starts at
+    base + (r // period) * outer + (r % period) * inner, its elements lie `step` apart."""
+    rows = dst.shape[1]
+    width = dst.shape[0]
+    head = min(rows, -row % period)
+    whole = (rows - head) // period * period
+    tail = rows - head - whole
+    if head > 0:
+        nisa.dma_copy(
+            dst=dst[:, :head],
+            src=src.ap(
+                pattern=[[step, width], [inner, head]],
+                offset=base + row // period * outer + row % period * inner,
+            ),
+            dge_mode=nisa.dge_mode.hwdge,
+            engine=nisa.engine.scalar,
+        )
+    if whole > 0:
+        nisa.dma_copy(
+            dst=dst[:, head : head + whole],
+            src=src.ap(
+                pattern=[[step, width], [outer, whole // period], [inner, period]],
+                offset=base + (row + head) // period * outer + (row + head) % period * inner,
+            ),
+            dge_mode=nisa.dge_mode.hwdge,
+            engine=nisa.engine.scalar,
+        )
+    if tail > 0:
+        nisa.dma_copy(
+            dst=dst[:, head + whole : head + whole + tail],
+            src=src.ap(
+                pattern=[[step, width], [inner, tail]],
+                offset=base + (row + head + whole) // period * outer + (row + head + whole) % period * inner,
+            ),
+            dge_mode=nisa.dge_mode.hwdge,
+            engine=nisa.engine.scalar,
+        )
+
+
+def load_rows(dst, src, row, period, outer, inner, step, base):
+    """Load rows [row, row + len(dst)) into partitions; row r starts at
+    base + (r // period) * outer + (r % period) * inner, its elements lie `step` apart."""
+    rows = dst.shape[0]
+    width = dst.shape[1]
+    head = min(rows, -row % period)
+    whole = (rows - head) // period * period
+    tail = rows - head - whole
+    if head > 0:
+        nisa.dma_copy(
+            dst=dst[:head, :],
+            src=src.ap(
+                pattern=[[inner, head], [step, width]],
+                offset=base + row // period * outer + row % period * inner,
+            ),
+            dge_mode=nisa.dge_mode.hwdge,
+            engine=nisa.engine.scalar,
+        )
+    if whole > 0:
+        nisa.dma_copy(
+            dst=dst[head : head + whole, :],
+            src=src.ap(
+                pattern=[[outer, whole // period], [inner, period], [step, width]],
+                offset=base + (row + head) // period * outer + (row + head) % period * inner,
+            ),
+            dge_mode=nisa.dge_mode.hwdge,
+            engine=nisa.engine.scalar,
+        )
+    if tail > 0:
+        nisa.dma_copy(
+            dst=dst[head + whole : head + whole + tail, :],
+            src=src.ap(
+                pattern=[[inner, tail], [step, width]],
+                offset=base + (row + head + whole) // period * outer + (row + head + whole) % period * inner,
+            ),
+            dge_mode=nisa.dge_mode.hwdge,
+            engine=nisa.engine.scalar,
+        )
+
+
 def load_taps(rows_sb, weight, heads, wide, taps, first, step):
     """Bring in the taps of `heads` heads."""
     for head in range(0, heads, 128):
@@ -40,161 +120,234 @@ def turn_taps(rows_sb, taps_sb, heads, taps):
             )
 
 
-def slide_tokens(
-    shown_windows,
+def fetch_tokens(
+    windows_sb,
     window,
-    number,
+    numbers,
+    tokens_sb,
     token,
-    alive_sb,
+    ends_sb,
+    lengths,
+    heads,
+    entries,
+    wide,
+    columns,
+    first,
+    apart,
+    step,
+    team,
+    tokens,
+    token_first,
+    token_apart,
+    token_step,
+    token_next,
+):
+    """Send for windows and tokens, an (entry, head) per partition, 128 of them side by side."""
+    per = max(1, 128 // heads)
+    for entry in range(0, entries, per):
+        some = min(per, entries - entry)
+        for head in range(0, heads, 128):
+            count = min(128, heads - head)
+            rows = some * count
+            chunk = entry // per * ((heads + 128 - 1) // 128) + head // 128
+            for member in range(some):
+                nisa.dma_copy(
+                    dst=windows_sb[member * count : (member + 1) * count, chunk * wide * columns : chunk * wide * columns + wide * columns],
+                    src=window.ap(
+                        pattern=[[step, count], [1, wide * columns]],
+                        offset=first + (entry + member) * apart + head * step,
+                        scalar_offset=numbers[:, team + entry + member : team + entry + member + 1],
+                        indirect_dim=1,
+                    ),
+                    dge_mode=nisa.dge_mode.hwdge,
+                    engine=nisa.engine.sync,
+                )
+            nisa.dma_copy(
+                dst=tokens_sb[:rows, chunk * tokens * wide : chunk * tokens * wide + tokens * wide],
+                src=token.ap(
+                    pattern=[[token_apart, some], [token_step, count], [token_next, tokens], [1, wide]],
+                    offset=token_first + entry * token_apart + head * token_step,
+                ),
+                dge_mode=nisa.dge_mode.hwdge,
+                engine=nisa.engine.scalar,
+            )
+            nisa.dma_copy(
+                dst=ends_sb[:rows, chunk : chunk + 1],
+                src=lengths.ap(pattern=[[1, some], [0, count]], offset=team + entry),
+                dge_mode=nisa.dge_mode.hwdge,
+                engine=nisa.engine.scalar,
+            )
+
+
+def slide_tokens(
+    ends_sb,
+    places_sb,
+    shown_windows,
+    windows_sb,
+    token,
+    tokens_sb,
     taps_sb,
     sum_sb,
     columns,
     tokens,
     heads,
-    first,
-    entry,
-    apart,
-    step,
-    token_first,
-    token_apart,
-    token_step,
-    token_next,
+    entries,
+    taps,
     shown_first,
     shown_apart,
     shown_step,
     shown_next,
-    taps,
 ):
-    """Slide the windows of all tokens of an entry and sum over the taps: `heads` heads."""
+    """Slide the windows of all tokens of a team and sum over the taps: `heads` heads."""
     wide = sum_sb.shape[0]
     length = columns + tokens
-    for head in range(0, heads, 128):
-        count = min(128, heads - head)
-        line_sb = nl.ndarray((count, wide * length), dtype=shown_windows.dtype, buffer=nl.sbuf)
-        window_sb = nl.ndarray((count, wide * columns), dtype=window.dtype, buffer=nl.sbuf)
-        nisa.dma_copy(
-            dst=window_sb,
-            src=window.ap(
-                pattern=[[step, count], [1, wide * columns]],
-                offset=first + entry * apart + head * step,
-                scalar_offset=number,
-                indirect_dim=1,
-            ),
-            dge_mode=nisa.dge_mode.hwdge,
-            engine=nisa.engine.scalar,
-        )
-        nisa.tensor_copy(
-            dst=line_sb.ap(pattern=[[wide * length, count], [length, wide], [1, columns]], offset=0),
-            src=window_sb.ap(pattern=[[wide * columns, count], [columns, wide], [1, columns]], offset=0),
-            engine=nisa.engine.gpsimd,
-        )
-        tokens_sb = nl.ndarray((count, tokens * wide), dtype=token.dtype, buffer=nl.sbuf)
-        nisa.dma_copy(
-            dst=tokens_sb,
-            src=token.ap(
-                pattern=[[token_step, count], [token_next, tokens], [1, wide]],
-                offset=token_first + entry * token_apart + head * token_step,
-            ),
-            dge_mode=nisa.dge_mode.hwdge,
-            engine=nisa.engine.scalar,
-        )
-        # What lies behind the end may be anything; zeros are selected.
-        selected_sb = nl.ndarray((count, tokens * wide), dtype=token.dtype, buffer=nl.sbuf)
-        nisa.memset(dst=selected_sb, value=0.0, engine=nisa.engine.gpsimd)
-        nisa.tensor_copy_predicated(
-            dst=selected_sb.ap(pattern=[[tokens * wide, count], [wide, tokens], [1, wide]], offset=0),
-            src=tokens_sb.ap(pattern=[[tokens * wide, count], [wide, tokens], [1, wide]], offset=0),
-            predicate=alive_sb.ap(pattern=[[tokens, count], [1, tokens], [0, wide]], offset=0),
-        )
-        nisa.tensor_copy(
-            dst=line_sb.ap(pattern=[[wide * length, count], [1, tokens], [length, wide]], offset=columns),
-            src=selected_sb.ap(pattern=[[wide * tokens, count], [wide, tokens], [1, wide]], offset=0),
-        )
-        for token_2 in range(tokens):
-            shown_sb = nl.ndarray((count, wide * columns), dtype=shown_windows.dtype, buffer=nl.sbuf)
+    per = max(1, 128 // heads)
+    for entry in range(0, entries, per):
+        some = min(per, entries - entry)
+        for head in range(0, heads, 128):
+            count = min(128, heads - head)
+            rows = some * count
+            chunk = entry // per * ((heads + 128 - 1) // 128) + head // 128
+            end_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+            nisa.tensor_copy(dst=end_sb, src=ends_sb[:rows, chunk : chunk + 1])
+            alive_sb = nl.ndarray((rows, tokens), dtype=nl.uint8, buffer=nl.sbuf)
+            nisa.tensor_scalar(dst=alive_sb, data=places_sb[:rows, :], op0=nl.less, operand0=end_sb)
+            line_sb = nl.ndarray((rows, wide * length), dtype=shown_windows.dtype, buffer=nl.sbuf)
+            nisa.tensor_copy(
+                dst=line_sb.ap(pattern=[[wide * length, rows], [length, wide], [1, columns]], offset=0),
+                src=windows_sb.ap(
+                    pattern=[[(entries + max(1, 128 // heads) - 1) // max(1, 128 // heads) * ((heads + 128 - 1) // 128) * wide * columns, rows], [columns, wide], [1, columns]],
+                    offset=chunk * wide * columns,
+                ),
+                engine=nisa.engine.gpsimd,
+            )
+            # What lies behind the end may be anything; zeros are selected.
+            selected_sb = nl.ndarray((rows, tokens * wide), dtype=token.dtype, buffer=nl.sbuf)
+            nisa.memset(dst=selected_sb, value=0.0, engine=nisa.engine.gpsimd)
+            nisa.tensor_copy_predicated(
+                dst=selected_sb.ap(pattern=[[tokens * wide, rows], [wide, tokens], [1, wide]], offset=0),
+                src=tokens_sb.ap(
+                    pattern=[[(entries + max(1, 128 // heads) - 1) // max(1, 128 // heads) * ((heads + 128 - 1) // 128) * tokens * wide, rows], [wide, tokens], [1, wide]],
+                    offset=chunk * tokens * wide,
+                ),
+                predicate=alive_sb.ap(pattern=[[tokens, rows], [1, tokens], [0, wide]], offset=0),
+            )
+            nisa.tensor_copy(
+                dst=line_sb.ap(pattern=[[wide * length, rows], [1, tokens], [length, wide]], offset=columns),
+                src=selected_sb.ap(pattern=[[tokens * wide, rows], [wide, tokens], [1, wide]], offset=0),
+            )
+            total = taps - 1 + tokens
+            line_T_sb = nl.ndarray((wide, total * rows), dtype=nl.float32, buffer=nl.sbuf)
+            for column in range(0, total, 4):
+                few = min(4, total - column)
+                turned_psum = nl.ndarray((wide, few * rows), dtype=shown_windows.dtype, buffer=nl.psum)
+                for place in range(few):
+                    nisa.nc_transpose(
+                        dst=turned_psum[:, place * rows : (place + 1) * rows],
+                        data=line_sb[:, 1 + column + place : length * wide : length],
+                        engine=nisa.engine.tensor,
+                    )
+                nisa.tensor_copy(
+                    dst=line_T_sb[:, column * rows : column * rows + few * rows],
+                    src=turned_psum,
+                    engine=nisa.engine.scalar,
+                )
+            product_sb = nl.ndarray((wide, tokens * rows), dtype=nl.float32, buffer=nl.sbuf)
+            nisa.tensor_tensor(
+                dst=sum_sb.ap(
+                    pattern=[[tokens * entries * heads, wide], [entries * heads, tokens], [heads, some], [1, count]],
+                    offset=entry * heads + head,
+                ),
+                data1=line_T_sb.ap(
+                    pattern=[[total * rows, wide], [rows, tokens], [count, some], [1, count]],
+                    offset=(taps - 1) * rows,
+                ),
+                data2=taps_sb.ap(
+                    pattern=[[taps * heads, wide], [0, tokens], [0, some], [1, count]],
+                    offset=(taps - 1) * heads + head,
+                ),
+                op=nl.multiply,
+            )
+            for tap in range(taps - 1):
+                nisa.tensor_tensor(
+                    dst=product_sb.ap(
+                        pattern=[[tokens * rows, wide], [rows, tokens], [count, some], [1, count]],
+                        offset=0,
+                    ),
+                    data1=line_T_sb.ap(
+                        pattern=[[total * rows, wide], [rows, tokens], [count, some], [1, count]],
+                        offset=tap * rows,
+                    ),
+                    data2=taps_sb.ap(
+                        pattern=[[taps * heads, wide], [0, tokens], [0, some], [1, count]],
+                        offset=tap * heads + head,
+                    ),
+                    op=nl.multiply,
+                )
+                nisa.tensor_tensor(
+                    dst=sum_sb.ap(
+                        pattern=[[tokens * entries * heads, wide], [entries * heads, tokens], [heads, some], [1, count]],
+                        offset=entry * heads + head,
+                    ),
+                    data1=sum_sb.ap(
+                        pattern=[[tokens * entries * heads, wide], [entries * heads, tokens], [heads, some], [1, count]],
+                        offset=entry * heads + head,
+                    ),
+                    data2=product_sb.ap(
+                        pattern=[[tokens * rows, wide], [rows, tokens], [count, some], [1, count]],
+                        offset=0,
+                    ),
+                    op=nl.add,
+                )
+            shown_sb = nl.ndarray((rows, tokens * wide * columns), dtype=shown_windows.dtype, buffer=nl.sbuf)
             nisa.memset(dst=shown_sb, value=0.0, engine=nisa.engine.gpsimd)
             nisa.tensor_copy_predicated(
-                dst=shown_sb.ap(pattern=[[wide * columns, count], [columns, wide], [1, columns]], offset=0),
-                src=line_sb.ap(pattern=[[wide * length, count], [length, wide], [1, columns]], offset=token_2 + 1),
-                predicate=alive_sb.ap(pattern=[[tokens, count], [0, wide], [0, columns]], offset=token_2),
+                dst=shown_sb.ap(
+                    pattern=[[tokens * wide * columns, rows], [wide * columns, tokens], [columns, wide], [1, columns]],
+                    offset=0,
+                ),
+                src=line_sb.ap(pattern=[[wide * length, rows], [1, tokens], [length, wide], [1, columns]], offset=1),
+                predicate=alive_sb.ap(pattern=[[tokens, rows], [1, tokens], [0, wide], [0, columns]], offset=0),
             )
             nisa.dma_copy(
                 dst=shown_windows.ap(
-                    pattern=[[shown_step, count], [1, wide * columns]],
-                    offset=shown_first + entry * shown_apart + head * shown_step + token_2 * shown_next,
+                    pattern=[[shown_apart, some], [shown_step, count], [shown_next, tokens], [1, wide * columns]],
+                    offset=shown_first + entry * shown_apart + head * shown_step,
                 ),
                 src=shown_sb,
                 dge_mode=nisa.dge_mode.hwdge,
-                engine=nisa.engine.scalar,
-            )
-        total = taps - 1 + tokens
-        line_T_sb = nl.ndarray((wide, total * count), dtype=nl.float32, buffer=nl.sbuf)
-        for column in range(0, total, 4):
-            few = min(4, total - column)
-            turned_psum = nl.ndarray((wide, few * count), dtype=shown_windows.dtype, buffer=nl.psum)
-            for place in range(few):
-                nisa.nc_transpose(
-                    dst=turned_psum[:, place * count : (place + 1) * count],
-                    data=line_sb[:, 1 + column + place : length * wide : length],
-                    engine=nisa.engine.tensor,
-                )
-            nisa.tensor_copy(
-                dst=line_T_sb[:, column * count : column * count + few * count],
-                src=turned_psum,
-                engine=nisa.engine.scalar,
-            )
-        product_sb = nl.ndarray((wide, tokens * count), dtype=nl.float32, buffer=nl.sbuf)
-        nisa.tensor_tensor(
-            dst=sum_sb.ap(pattern=[[tokens * heads, wide], [heads, tokens], [1, count]], offset=head),
-            data1=line_T_sb.ap(pattern=[[total * count, wide], [count, tokens], [1, count]], offset=(taps - 1) * count),
-            data2=taps_sb.ap(pattern=[[taps * heads, wide], [0, tokens], [1, count]], offset=(taps - 1) * heads + head),
-            op=nl.multiply,
-        )
-        for tap in range(taps - 1):
-            nisa.tensor_tensor(
-                dst=product_sb.ap(pattern=[[tokens * count, wide], [count, tokens], [1, count]], offset=0),
-                data1=line_T_sb.ap(pattern=[[total * count, wide], [count, tokens], [1, count]], offset=tap * count),
-                data2=taps_sb.ap(pattern=[[taps * heads, wide], [0, tokens], [1, count]], offset=tap * heads + head),
-                op=nl.multiply,
-            )
-            nisa.tensor_tensor(
-                dst=sum_sb.ap(pattern=[[tokens * heads, wide], [heads, tokens], [1, count]], offset=head),
-                data1=sum_sb.ap(pattern=[[tokens * heads, wide], [heads, tokens], [1, count]], offset=head),
-                data2=product_sb.ap(pattern=[[tokens * count, wide], [count, tokens], [1, count]], offset=0),
-                op=nl.add,
+                engine=nisa.engine.sync,
             )
 
 
-def load_vectors(valid_len, g_log, beta, K, rows, entry, T, Hk, G, token, first_head, row):
+def load_vectors(valid_len, g_log, beta, K, rows, row, own_heads, G, first_entry, T, Hk, token, first_head):
     """Bring in the vectors of a tile of rows, one row per partition."""
     # gdn_verify.gdn:18: o, S, Ss = scan[T < valid_len every 1] gated_delta(
     valid_len_T_sb = nl.ndarray((K, rows), dtype=nl.int32, buffer=nl.sbuf)
-    nisa.dma_copy(
-        dst=valid_len_T_sb,
-        src=valid_len.ap(pattern=[[0, K], [0, rows]], offset=entry),
-        dge_mode=nisa.dge_mode.hwdge,
-        engine=nisa.engine.scalar,
-    )
+    load_columns(valid_len_T_sb, valid_len, row, own_heads * G, 1, 0, 0, first_entry)
     valid_len_sb = nl.ndarray((rows, 1), dtype=nl.int32, buffer=nl.sbuf)
-    nisa.dma_copy(
-        dst=valid_len_sb,
-        src=valid_len.ap(pattern=[[0, rows], [1, 1]], offset=entry),
-        dge_mode=nisa.dge_mode.hwdge,
-        engine=nisa.engine.scalar,
-    )
+    load_rows(valid_len_sb, valid_len, row, own_heads * G, 1, 0, 1, first_entry)
     g_log_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.dma_copy(
-        dst=g_log_sb,
-        src=g_log.ap(pattern=[[1, rows], [1, 1]], offset=entry * T * Hk * G + token * Hk * G + first_head * G + row),
-        dge_mode=nisa.dge_mode.hwdge,
-        engine=nisa.engine.scalar,
+    load_rows(
+        g_log_sb,
+        g_log,
+        row,
+        own_heads * G,
+        T * Hk * G,
+        1,
+        1,
+        token * Hk * G + first_head * G + first_entry * T * Hk * G,
     )
     beta_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.dma_copy(
-        dst=beta_sb,
-        src=beta.ap(pattern=[[1, rows], [1, 1]], offset=entry * T * Hk * G + token * Hk * G + first_head * G + row),
-        dge_mode=nisa.dge_mode.hwdge,
-        engine=nisa.engine.scalar,
+    load_rows(
+        beta_sb,
+        beta,
+        row,
+        own_heads * G,
+        T * Hk * G,
+        1,
+        1,
+        token * Hk * G + first_head * G + first_entry * T * Hk * G,
     )
     return valid_len_T_sb, valid_len_sb, g_log_sb, beta_sb
 
@@ -211,6 +364,7 @@ def prepare_rows(
     rows,
     V,
     token,
+    members,
     own_heads,
     G,
     row,
@@ -224,7 +378,7 @@ def prepare_rows(
     v_turned_psum = nl.ndarray((rows, V), dtype=v_T_sb.dtype, buffer=nl.psum)
     nisa.nc_transpose(
         dst=v_turned_psum,
-        data=v_T_sb[:, token * own_heads * G + row : token * own_heads * G + row + rows],
+        data=v_T_sb[:, token * members * own_heads * G + row : token * members * own_heads * G + row + rows],
         engine=nisa.engine.tensor,
     )
     v_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
@@ -245,32 +399,32 @@ def prepare_rows(
     nisa.tensor_scalar(dst=alive_T_sb_2, data=valid_len_T_sb, op0=nl.greater, operand0=token)
     nisa.tensor_copy_predicated(
         dst=k_alive_q_alive_T_sb[:, ::2],
-        src=k_T_sb[:, token * own_heads * G + row : token * own_heads * G + row + rows],
+        src=k_T_sb[:, token * members * own_heads * G + row : token * members * own_heads * G + row + rows],
         predicate=alive_T_sb,
     )
     # gdn_verify.gdn:19: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, exp(g_log), beta, S
+    alive_sb_3 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=alive_sb_3, data=valid_len_sb, op0=nl.greater, operand0=token)
+    # gdn_verify.gdn:18: o, S, Ss = scan[T < valid_len every 1] gated_delta(
     alive_sb_4 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=alive_sb_4, data=valid_len_sb, op0=nl.greater, operand0=token)
-    # gdn_verify.gdn:18: o, S, Ss = scan[T < valid_len every 1] gated_delta(
-    alive_sb_5 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=alive_sb_5, data=valid_len_sb, op0=nl.greater, operand0=token)
     nisa.tensor_copy(dst=k_alive_q_alive_T_sb[:, 1::2], src=constant_sb.ap(pattern=[[1, K], [0, rows]], offset=0))
-    alive_sb_2 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=alive_sb_2, data=valid_len_sb, op0=nl.greater, operand0=token)
+    alive_sb = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=alive_sb, data=valid_len_sb, op0=nl.greater, operand0=token)
     nisa.tensor_copy_predicated(
         dst=v_alive_sb,
         src=v_sb,
-        predicate=alive_sb_5.ap(pattern=[[1, rows], [0, V]], offset=0),
+        predicate=alive_sb_4.ap(pattern=[[1, rows], [0, V]], offset=0),
     )
     nisa.tensor_copy_predicated(
         dst=k_alive_q_alive_T_sb[:, 1::2],
-        src=q_T_sb[:, token * own_heads * G + row : token * own_heads * G + row + rows],
+        src=q_T_sb[:, token * members * own_heads * G + row : token * members * own_heads * G + row + rows],
         predicate=alive_T_sb_2,
     )
-    alive_sb_3 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=alive_sb_3, data=valid_len_sb, op0=nl.greater, operand0=token)
+    alive_sb_2 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=alive_sb_2, data=valid_len_sb, op0=nl.greater, operand0=token)
     # gdn_verify.gdn:19: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, exp(g_log), beta, S
-    nisa.tensor_copy_predicated(dst=g_log_alive_sb, src=g_log_sb, predicate=alive_sb_4)
+    nisa.tensor_copy_predicated(dst=g_log_alive_sb, src=g_log_sb, predicate=alive_sb_3)
     k_alive_squared_T_sb = nl.ndarray((K, rows), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=k_alive_squared_T_sb, op=nl.square, data=k_alive_q_alive_T_sb[:, ::2])
     # gdn_verify.gdn:18: o, S, Ss = scan[T < valid_len every 1] gated_delta(
@@ -287,8 +441,8 @@ def prepare_rows(
     q_alive_squared_T_sb = nl.ndarray((K, rows), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=q_alive_squared_T_sb, op=nl.square, data=k_alive_q_alive_T_sb[:, 1::2])
     # gdn_verify.gdn:18: o, S, Ss = scan[T < valid_len every 1] gated_delta(
-    alive_sb_6 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=alive_sb_6, data=valid_len_sb, op0=nl.greater, operand0=token)
+    alive_sb_5 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=alive_sb_5, data=valid_len_sb, op0=nl.greater, operand0=token)
     sum_q_alive_k_alive_psum = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.psum)
     nisa.nc_matmul(
         dst=sum_q_alive_k_alive_psum,
@@ -307,8 +461,8 @@ def prepare_rows(
         accumulate=False,
     )
     # gdn_verify.gdn:18: o, S, Ss = scan[T < valid_len every 1] gated_delta(
-    nisa.tensor_copy_predicated(dst=beta_alive_sb, src=beta_sb, predicate=alive_sb_2)
-    nisa.tensor_copy_predicated(dst=decay_sb, src=decay_sb_2, predicate=alive_sb_3)
+    nisa.tensor_copy_predicated(dst=beta_alive_sb, src=beta_sb, predicate=alive_sb)
+    nisa.tensor_copy_predicated(dst=decay_sb, src=decay_sb_2, predicate=alive_sb_2)
     q_alive_sum_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_copy(dst=q_alive_sum_sb_2, src=sum_q_alive_k_alive_psum, engine=nisa.engine.vector)
     # gdn_verify.gdn:19: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, exp(g_log), beta, S
@@ -395,7 +549,7 @@ def prepare_rows(
     return (
         k_alive_q_alive_T_sb,
         decay_sb,
-        alive_sb_6,
+        alive_sb_5,
         k_alive_beta_alive_decay_sb,
         v_alive_k_alive_beta_alive_sb,
         q_alive_decay_sb,
@@ -411,7 +565,7 @@ def spread_decay(identity_sb, prepared, ones_sb, rows, K):
     (
         k_alive_q_alive_T_sb,
         decay_sb,
-        alive_sb_6,
+        alive_sb_5,
         k_alive_beta_alive_decay_sb,
         v_alive_k_alive_beta_alive_sb,
         q_alive_decay_sb,
@@ -436,21 +590,25 @@ def spread_decay(identity_sb, prepared, ones_sb, rows, K):
     return decay_T_sb
 
 
-def load_states(states, accepted_slots_sb, K, rows, V, entry, P, Hk, G, first_head, row):
+def load_states(states, accepted_slots_sb, K, rows, V, row, own_heads, G, first_head, first_entry, P, Hk):
     """Bring in the states of a group, one head after the other along the free axis."""
     # gdn_verify.gdn:18: o, S, Ss = scan[T < valid_len every 1] gated_delta(
     state_sb = nl.ndarray((K, rows * V), dtype=nl.float32, buffer=nl.sbuf)
     for start in range(0, rows, 8):
         count = min(8, rows - start)
-        nisa.dma_copy(
-            dst=state_sb[:, start * V : start * V + count * V],
-            src=states.ap(
-                pattern=[[V, K], [K * V, count], [1, V]],
-                offset=entry * P * Hk * G * K * V + first_head * G * K * V + (row + start) * K * V,
-                scalar_offset=accepted_slots_sb[:, entry : entry + 1],
-                indirect_dim=1,
-            ),
-        )
+        for entry in range((row + start) // (own_heads * G), (row + start + count - 1) // (own_heads * G) + 1):
+            place = max(0, entry * own_heads * G - (row + start))
+            begin = place + row + start - entry * own_heads * G
+            many = min(count, (entry + 1) * own_heads * G - (row + start)) - place
+            nisa.dma_copy(
+                dst=state_sb[:, start * V + place * V : start * V + place * V + many * V],
+                src=states.ap(
+                    pattern=[[V, K], [K * V, many], [1, V]],
+                    offset=first_head * G * K * V + first_entry * P * Hk * G * K * V + entry * P * Hk * G * K * V + begin * K * V,
+                    scalar_offset=accepted_slots_sb[:, first_entry + entry : first_entry + entry + 1],
+                    indirect_dim=1,
+                ),
+            )
     return state_sb
 
 
@@ -459,7 +617,7 @@ def read_head(raw_psum, state_sb, prepared, V, heads, head, lane):
     (
         k_alive_q_alive_T_sb,
         decay_sb,
-        alive_sb_6,
+        alive_sb_5,
         k_alive_beta_alive_decay_sb,
         v_alive_k_alive_beta_alive_sb,
         q_alive_decay_sb,
@@ -485,7 +643,7 @@ def group_deltas(prepared, raw_psum, rows, V, heads, lane):
     (
         k_alive_q_alive_T_sb,
         decay_sb,
-        alive_sb_6,
+        alive_sb_5,
         k_alive_beta_alive_decay_sb,
         v_alive_k_alive_beta_alive_sb,
         q_alive_decay_sb,
@@ -534,7 +692,7 @@ def update_head(state_sb, decay_T_sb, identity_sb, prepared, K, V, lane, head, h
     (
         k_alive_q_alive_T_sb,
         decay_sb,
-        alive_sb_6,
+        alive_sb_5,
         k_alive_beta_alive_decay_sb,
         v_alive_k_alive_beta_alive_sb,
         q_alive_decay_sb,
@@ -574,7 +732,7 @@ def group_outputs(prepared, read_1_psum, rows, V, lane, heads):
     (
         k_alive_q_alive_T_sb,
         decay_sb,
-        alive_sb_6,
+        alive_sb_5,
         k_alive_beta_alive_decay_sb,
         v_alive_k_alive_beta_alive_sb,
         q_alive_decay_sb,
@@ -601,12 +759,12 @@ def group_outputs(prepared, read_1_psum, rows, V, lane, heads):
     )
 
 
-def finish_rows(out, constant_sb, prepared, rows, V, entry, T, Hk, G, token, first_head, row):
+def finish_rows(out, constant_sb, prepared, rows, V, row, own_heads, G, token, Hk, first_head, first_entry, T):
     """Finish the outputs of a tile of rows and send them to HBM."""
     (
         k_alive_q_alive_T_sb,
         decay_sb,
-        alive_sb_6,
+        alive_sb_5,
         k_alive_beta_alive_decay_sb,
         v_alive_k_alive_beta_alive_sb,
         q_alive_decay_sb,
@@ -622,40 +780,48 @@ def finish_rows(out, constant_sb, prepared, rows, V, entry, T, Hk, G, token, fir
     nisa.tensor_copy_predicated(
         dst=out_f32_sb,
         src=o_sb,
-        predicate=alive_sb_6.ap(pattern=[[1, rows], [0, V]], offset=0),
+        predicate=alive_sb_5.ap(pattern=[[1, rows], [0, V]], offset=0),
     )
     nisa.tensor_copy(dst=out_sb, src=out_f32_sb, engine=nisa.engine.scalar)
-    nisa.dma_copy(
-        dst=out.ap(
-            pattern=[[V, rows], [1, V]],
-            offset=entry * T * Hk * G * V + token * Hk * G * V + first_head * G * V + row * V,
-        ),
-        src=out_sb,
-    )
+    for entry in range(row // (own_heads * G), (row + rows - 1) // (own_heads * G) + 1):
+        place = max(0, entry * own_heads * G - row)
+        begin = place + row - entry * own_heads * G
+        many = min(rows, (entry + 1) * own_heads * G - row) - place
+        nisa.dma_copy(
+            dst=out.ap(
+                pattern=[[V, many], [1, V]],
+                offset=token * Hk * G * V + first_head * G * V + first_entry * T * Hk * G * V + entry * T * Hk * G * V + begin * V,
+            ),
+            src=out_sb[place : place + many, :],
+        )
 
 
-def store_states(state_out, state_sb, entry, Hk, G, K, V, first_head, row, lane, start, count):
+def store_states(state_out, state_sb, row, lane, start, own_heads, G, count, first_head, K, V, first_entry, Hk):
     """Send new states to HBM."""
-    # gdn_verify.gdn:18: o, S, Ss = scan[T < valid_len every 1] gated_delta(
-    nisa.dma_copy(
-        dst=state_out.ap(
-            pattern=[[V, K], [K * V, count], [1, V]],
-            offset=entry * Hk * G * K * V + first_head * G * K * V + (row + lane + start) * K * V,
-        ),
-        src=state_sb[:, (lane + start) * V : (lane + start) * V + count * V],
-    )
+    for entry in range((row + lane + start) // (own_heads * G), (row + lane + start + count - 1) // (own_heads * G) + 1):
+        place = max(0, entry * own_heads * G - (row + lane + start))
+        begin = place + row + lane + start - entry * own_heads * G
+        many = min(count, (entry + 1) * own_heads * G - (row + lane + start)) - place
+        # gdn_verify.gdn:18: o, S, Ss = scan[T < valid_len every 1] gated_delta(
+        nisa.dma_copy(
+            dst=state_out.ap(
+                pattern=[[V, K], [K * V, many], [1, V]],
+                offset=first_head * G * K * V + first_entry * Hk * G * K * V + entry * Hk * G * K * V + begin * K * V,
+            ),
+            src=state_sb[:, (lane + start) * V + place * V : (lane + start) * V + place * V + many * V],
+        )
 
 
-def token_entries(valid_len_slots_sb, nowhere_sb, places_sb, B, token):
+def token_entries(valid_len_slots_sb, nowhere_sb, places_sb_2, B, token):
     """Which entries of the batch have this token, and which have ended."""
     # gdn_verify.gdn:18: o, S, Ss = scan[T < valid_len every 1] gated_delta(
     token_flags_sb = nl.ndarray((1, B), dtype=nl.uint8, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=token_flags_sb, data=valid_len_slots_sb, op0=nl.greater, operand0=token)
     alive_entries_sb = nl.ndarray((1, B), dtype=nl.int32, buffer=nl.sbuf)
     nisa.tensor_copy(dst=alive_entries_sb, src=nowhere_sb)
-    nisa.tensor_copy_predicated(dst=alive_entries_sb, src=places_sb, predicate=token_flags_sb)
+    nisa.tensor_copy_predicated(dst=alive_entries_sb, src=places_sb_2, predicate=token_flags_sb)
     ended_entries_sb = nl.ndarray((1, B), dtype=nl.int32, buffer=nl.sbuf)
-    nisa.tensor_copy(dst=ended_entries_sb, src=places_sb)
+    nisa.tensor_copy(dst=ended_entries_sb, src=places_sb_2)
     nisa.tensor_copy_predicated(dst=ended_entries_sb, src=nowhere_sb, predicate=token_flags_sb)
     return alive_entries_sb, ended_entries_sb
 
@@ -665,41 +831,51 @@ def store_token_states(
     entries,
     state_sb,
     zeros_sb,
-    token,
-    Hk,
-    G,
-    K,
-    V,
-    first_head,
     row,
     lane,
     start,
-    entry,
+    own_heads,
+    G,
     count,
+    token,
+    Hk,
+    K,
+    V,
+    first_head,
+    first_entry,
+    T,
 ):
     """Send the states after this token to HBM; zeros where it is no token."""
     alive_entries_sb, ended_entries_sb = entries
-    # gdn_verify.gdn:18: o, S, Ss = scan[T < valid_len every 1] gated_delta(
-    nisa.dma_copy(
-        dst=states_out.ap(
-            pattern=[[V, K], [K * V, count], [1, V]],
-            offset=token * Hk * G * K * V + first_head * G * K * V + (row + lane + start) * K * V,
-            scalar_offset=alive_entries_sb[:, entry : entry + 1],
-            indirect_dim=0,
-        ),
-        src=state_sb[:, (lane + start) * V : (lane + start) * V + count * V],
-        oob_mode=nisa.oob_mode.skip,
-    )
-    nisa.dma_copy(
-        dst=states_out.ap(
-            pattern=[[V, K], [K * V, count], [1, V]],
-            offset=token * Hk * G * K * V + first_head * G * K * V + (row + lane + start) * K * V,
-            scalar_offset=ended_entries_sb[:, entry : entry + 1],
-            indirect_dim=0,
-        ),
-        src=zeros_sb[:, : count * V],
-        oob_mode=nisa.oob_mode.skip,
-    )
+    for entry in range((row + lane + start) // (own_heads * G), (row + lane + start + count - 1) // (own_heads * G) + 1):
+        place = max(0, entry * own_heads * G - (row + lane + start))
+        begin = place + row + lane + start - entry * own_heads * G
+        many = min(count, (entry + 1) * own_heads * G - (row + lane + start)) - place
+        # gdn_verify.gdn:18: o, S, Ss = scan[T < valid_len every 1] gated_delta(
+        nisa.dma_copy(
+            dst=states_out.ap(
+                pattern=[[V, K], [K * V, many], [1, V]],
+                offset=token * Hk * G * K * V + first_head * G * K * V + first_entry * T * Hk * G * K * V + begin * K * V,
+                scalar_offset=alive_entries_sb[:, first_entry + entry : first_entry + entry + 1],
+                indirect_dim=0,
+            ),
+            src=state_sb[:, (lane + start) * V + place * V : (lane + start) * V + place * V + many * V],
+            oob_mode=nisa.oob_mode.skip,
+        )
+    for entry in range((row + lane + start) // (own_heads * G), (row + lane + start + count - 1) // (own_heads * G) + 1):
+        place = max(0, entry * own_heads * G - (row + lane + start))
+        begin = place + row + lane + start - entry * own_heads * G
+        many = min(count, (entry + 1) * own_heads * G - (row + lane + start)) - place
+        nisa.dma_copy(
+            dst=states_out.ap(
+                pattern=[[V, K], [K * V, many], [1, V]],
+                offset=token * Hk * G * K * V + first_head * G * K * V + first_entry * T * Hk * G * K * V + begin * K * V,
+                scalar_offset=ended_entries_sb[:, first_entry + entry : first_entry + entry + 1],
+                indirect_dim=0,
+            ),
+            src=zeros_sb[:, place * V : place * V + many * V],
+            oob_mode=nisa.oob_mode.skip,
+        )
 
 
 @nki.jit
@@ -741,7 +917,7 @@ def gdn_verify(x, conv_weight, g_log, beta, accepted, valid_len, conv_states, st
         - Row b starts from the state after `accepted[b]` tokens, entry P of `states`.
         - Row b has `valid_len[b]` tokens (right padding); what lies behind may be anything: it is never used,
           outputs there are exactly 0.
-        - With two cores the rows (batch and heads) are split, the remainder on the last core.
+        - With two cores the key heads, with all that belongs to them, are split, the remainder on the last core.
         - A NaN or Inf in a live row reaches the other rows of its tile (up to 128): TensorE picks a row by
           multiplying the others with 0.
         - Emitted for trn2, NKI 0.3 to 0.7.
@@ -823,20 +999,18 @@ def gdn_verify(x, conv_weight, g_log, beta, accepted, valid_len, conv_states, st
         on_false_value=0.0,
         cmp_op=nl.equal,
     )
-    places_sb = nl.ndarray((1, B), dtype=nl.int32, buffer=nl.sbuf)
+    places_sb_2 = nl.ndarray((1, B), dtype=nl.int32, buffer=nl.sbuf)
     nowhere_sb = nl.ndarray((1, B), dtype=nl.int32, buffer=nl.sbuf)
-    nisa.iota(dst=places_sb, pattern=[[1, B]], offset=0)
+    nisa.iota(dst=places_sb_2, pattern=[[1, B]], offset=0)
     nisa.memset(dst=nowhere_sb, value=-1)
     valid_len_slots_sb = nl.ndarray((1, B), dtype=nl.int32, buffer=nl.sbuf)
     nisa.dma_copy(dst=valid_len_slots_sb, src=valid_len, dge_mode=nisa.dge_mode.hwdge, engine=nisa.engine.scalar)
     zeros_sb = nl.ndarray((K, 8 * V), dtype=nl.float32, buffer=nl.sbuf)
     nisa.memset(dst=zeros_sb, value=0.0)
     if 0 < total:
-        q_taps_rows_sb = nl.ndarray(
-            (min(own_heads, 128), (own_heads + 128 - 1) // 128 * K * W),
-            dtype=nl.float32,
-            buffer=nl.sbuf,
-        )
+        # ========== What is small comes first, on ScalarE's ring ==========
+        q_tap_columns = (own_heads + 128 - 1) // 128 * K * W
+        q_taps_rows_sb = nl.ndarray((min(own_heads, 128), q_tap_columns), dtype=nl.float32, buffer=nl.sbuf)
         load_taps(
             rows_sb=q_taps_rows_sb,
             weight=conv_weight,
@@ -846,11 +1020,8 @@ def gdn_verify(x, conv_weight, g_log, beta, accepted, valid_len, conv_states, st
             first=first_head * K * W,
             step=K * W,
         )
-        k_taps_rows_sb = nl.ndarray(
-            (min(own_heads, 128), (own_heads + 128 - 1) // 128 * K * W),
-            dtype=nl.float32,
-            buffer=nl.sbuf,
-        )
+        k_tap_columns = (own_heads + 128 - 1) // 128 * K * W
+        k_taps_rows_sb = nl.ndarray((min(own_heads, 128), k_tap_columns), dtype=nl.float32, buffer=nl.sbuf)
         load_taps(
             rows_sb=k_taps_rows_sb,
             weight=conv_weight,
@@ -860,11 +1031,8 @@ def gdn_verify(x, conv_weight, g_log, beta, accepted, valid_len, conv_states, st
             first=(Hk * K + first_head * K) * W,
             step=K * W,
         )
-        v_taps_rows_sb = nl.ndarray(
-            (min(own_heads * G, 128), (own_heads * G + 128 - 1) // 128 * V * W),
-            dtype=nl.float32,
-            buffer=nl.sbuf,
-        )
+        v_tap_columns = (own_heads * G + 128 - 1) // 128 * V * W
+        v_taps_rows_sb = nl.ndarray((min(own_heads * G, 128), v_tap_columns), dtype=nl.float32, buffer=nl.sbuf)
         load_taps(
             rows_sb=v_taps_rows_sb,
             weight=conv_weight,
@@ -880,140 +1048,232 @@ def gdn_verify(x, conv_weight, g_log, beta, accepted, valid_len, conv_states, st
         turn_taps(rows_sb=k_taps_rows_sb, taps_sb=k_taps_sb, heads=own_heads, taps=W)
         v_taps_sb = nl.ndarray((V, W * own_heads * G), dtype=nl.float32, buffer=nl.sbuf)
         turn_taps(rows_sb=v_taps_rows_sb, taps_sb=v_taps_sb, heads=own_heads * G, taps=W)
-        lengths_raw_sb = nl.ndarray((128, B), dtype=nl.int32, buffer=nl.sbuf)
-        nisa.dma_copy(
-            dst=lengths_raw_sb,
-            src=valid_len.ap(pattern=[[0, 128], [1, B]], offset=0),
-            dge_mode=nisa.dge_mode.hwdge,
-            engine=nisa.engine.scalar,
-        )
-        lengths_sb = nl.ndarray((128, B), dtype=nl.float32, buffer=nl.sbuf)
-        nisa.tensor_copy(dst=lengths_sb, src=lengths_raw_sb)
-        numbers_sb = nl.ndarray((128, T), dtype=nl.float32, buffer=nl.sbuf)
-        nisa.iota(dst=numbers_sb, pattern=[[1, T]], offset=0)
+        places_sb = nl.ndarray((128, T), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.iota(dst=places_sb, pattern=[[1, T]], offset=0)
         warm_sb = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
         # Loads ScalarE's function table while the first transfers are under way.
         nisa.activation(dst=warm_sb, op=nl.exp, data=ones_sb[:, :1])
 
-        # ========== Batch entries, tiles of their heads, tokens, groups ==========
-        for entry in range(0 // (own_heads * G), (total - 1) // (own_heads * G) + 1):
-            alive_sb = nl.ndarray((128, T), dtype=nl.uint8, buffer=nl.sbuf)
-            nisa.tensor_scalar(dst=alive_sb, data=numbers_sb, op0=nl.less, operand0=lengths_sb[:, entry : entry + 1])
-            q_sum_sb = nl.ndarray((K, T * own_heads), dtype=nl.float32, buffer=nl.sbuf)
-            # gdn_verify.gdn:16: y, win, wins = scan[T < valid_len every 1] causal_conv(x, conv_weight, win)
-            slide_tokens(
-                shown_windows=conv_states_out,
-                window=conv_states,
-                number=accepted_slots_sb[:, entry : entry + 1],
-                token=x,
-                alive_sb=alive_sb,
-                taps_sb=q_taps_sb,
-                sum_sb=q_sum_sb,
-                columns=W,
-                tokens=T,
-                heads=own_heads,
-                first=first_head * K * W,
-                entry=entry,
-                apart=P * (2 * Hk * K + Hk * G * V) * W,
-                step=K * W,
-                token_first=first_head * K,
-                token_apart=T * (2 * Hk * K + Hk * G * V),
-                token_step=K,
-                token_next=2 * Hk * K + Hk * G * V,
-                shown_first=first_head * K * W,
-                shown_apart=T * (2 * Hk * K + Hk * G * V) * W,
-                shown_step=K * W,
-                shown_next=(2 * Hk * K + Hk * G * V) * W,
-                taps=W,
-            )
-            k_sum_sb = nl.ndarray((K, T * own_heads), dtype=nl.float32, buffer=nl.sbuf)
-            slide_tokens(
-                shown_windows=conv_states_out,
-                window=conv_states,
-                number=accepted_slots_sb[:, entry : entry + 1],
-                token=x,
-                alive_sb=alive_sb,
-                taps_sb=k_taps_sb,
-                sum_sb=k_sum_sb,
-                columns=W,
-                tokens=T,
-                heads=own_heads,
-                first=Hk * K * W + first_head * K * W,
-                entry=entry,
-                apart=P * (2 * Hk * K + Hk * G * V) * W,
-                step=K * W,
-                token_first=Hk * K + first_head * K,
-                token_apart=T * (2 * Hk * K + Hk * G * V),
-                token_step=K,
-                token_next=2 * Hk * K + Hk * G * V,
-                shown_first=Hk * K * W + first_head * K * W,
-                shown_apart=T * (2 * Hk * K + Hk * G * V) * W,
-                shown_step=K * W,
-                shown_next=(2 * Hk * K + Hk * G * V) * W,
-                taps=W,
-            )
-            v_sum_sb = nl.ndarray((V, T * own_heads * G), dtype=nl.float32, buffer=nl.sbuf)
-            slide_tokens(
-                shown_windows=conv_states_out,
-                window=conv_states,
-                number=accepted_slots_sb[:, entry : entry + 1],
-                token=x,
-                alive_sb=alive_sb,
-                taps_sb=v_taps_sb,
-                sum_sb=v_sum_sb,
-                columns=W,
-                tokens=T,
-                heads=own_heads * G,
-                first=2 * Hk * K * W + first_head * G * V * W,
-                entry=entry,
-                apart=P * (2 * Hk * K + Hk * G * V) * W,
-                step=V * W,
-                token_first=2 * Hk * K + first_head * G * V,
-                token_apart=T * (2 * Hk * K + Hk * G * V),
-                token_step=V,
-                token_next=2 * Hk * K + Hk * G * V,
-                shown_first=2 * Hk * K * W + first_head * G * V * W,
-                shown_apart=T * (2 * Hk * K + Hk * G * V) * W,
-                shown_step=V * W,
-                shown_next=(2 * Hk * K + Hk * G * V) * W,
-                taps=W,
-            )
-            q_T_sb = nl.ndarray((K, T * own_heads * G), dtype=nl.float32, buffer=nl.sbuf)
-            nisa.activation(
-                dst=q_T_sb.ap(pattern=[[T * own_heads * G, K], [G, T * own_heads], [1, G]], offset=0),
-                op=nl.silu,
-                data=q_sum_sb.ap(pattern=[[T * own_heads, K], [1, T * own_heads], [0, G]], offset=0),
-            )
-            k_T_sb = nl.ndarray((K, T * own_heads * G), dtype=nl.float32, buffer=nl.sbuf)
-            nisa.activation(
-                dst=k_T_sb.ap(pattern=[[T * own_heads * G, K], [G, T * own_heads], [1, G]], offset=0),
-                op=nl.silu,
-                data=k_sum_sb.ap(pattern=[[T * own_heads, K], [1, T * own_heads], [0, G]], offset=0),
-            )
-            v_T_sb = nl.ndarray((V, T * own_heads * G), dtype=nl.float32, buffer=nl.sbuf)
-            nisa.activation(dst=v_T_sb, op=nl.silu, data=v_sum_sb)
-            begin = max(0, entry * own_heads * G) - entry * own_heads * G
-            end = min(total, entry * own_heads * G + own_heads * G) - entry * own_heads * G
-            if begin < end:
+        # ========== Teams of batch entries, tiles of their heads, tokens, groups ==========
+        per = max(1, 1024 // (T * own_heads * G))
+        for first_entry in range(0, B, per):
+            members = min(per, B - first_entry)
+            if 0 < members * own_heads * G:
                 state_sb = load_states(
                     states,
                     accepted_slots_sb,
                     K,
-                    min(ROWS, end - begin),
+                    min(ROWS, members * own_heads * G),
                     V,
-                    entry,
-                    P,
-                    Hk,
+                    0,
+                    own_heads,
                     G,
                     first_head,
-                    begin,
+                    first_entry,
+                    P,
+                    Hk,
                 )
-            for row in range(begin, end, ROWS):
-                rows = min(ROWS, end - row)
+            for row in range(0, members * own_heads * G, ROWS):
+                rows = min(ROWS, members * own_heads * G - row)
                 heads = min(GROUP, rows)
-                vectors = load_vectors(valid_len, g_log, beta, K, rows, entry, T, Hk, G, 0, first_head, row)
+                vectors = load_vectors(
+                    valid_len,
+                    g_log,
+                    beta,
+                    K,
+                    rows,
+                    row,
+                    own_heads,
+                    G,
+                    first_entry,
+                    T,
+                    Hk,
+                    0,
+                    first_head,
+                )
                 if T > 1:
-                    coming_vectors = load_vectors(valid_len, g_log, beta, K, rows, entry, T, Hk, G, 1, first_head, row)
+                    coming_vectors = load_vectors(
+                        valid_len,
+                        g_log,
+                        beta,
+                        K,
+                        rows,
+                        row,
+                        own_heads,
+                        G,
+                        first_entry,
+                        T,
+                        Hk,
+                        1,
+                        first_head,
+                    )
+                if row == 0:
+                    q_chunks = (members + max(1, 128 // own_heads) - 1) // max(1, 128 // own_heads) * ((own_heads + 128 - 1) // 128)
+                    q_windows_sb = nl.ndarray((128, q_chunks * K * W), dtype=conv_states.dtype, buffer=nl.sbuf)
+                    q_tokens_sb = nl.ndarray((128, q_chunks * T * K), dtype=x.dtype, buffer=nl.sbuf)
+                    q_ends_sb = nl.ndarray((128, q_chunks), dtype=nl.int32, buffer=nl.sbuf)
+                    # gdn_verify.gdn:14: state win: bf16[B, P, C, W] = conv_states[P at accepted]
+                    fetch_tokens(
+                        windows_sb=q_windows_sb,
+                        window=conv_states,
+                        numbers=accepted_slots_sb,
+                        tokens_sb=q_tokens_sb,
+                        token=x,
+                        ends_sb=q_ends_sb,
+                        lengths=valid_len,
+                        heads=own_heads,
+                        entries=members,
+                        wide=K,
+                        columns=W,
+                        first=first_head * K * W + first_entry * P * (2 * Hk * K + Hk * G * V) * W,
+                        apart=P * (2 * Hk * K + Hk * G * V) * W,
+                        step=K * W,
+                        team=first_entry,
+                        tokens=T,
+                        token_first=first_head * K + first_entry * T * (2 * Hk * K + Hk * G * V),
+                        token_apart=T * (2 * Hk * K + Hk * G * V),
+                        token_step=K,
+                        token_next=2 * Hk * K + Hk * G * V,
+                    )
+                    k_chunks = (members + max(1, 128 // own_heads) - 1) // max(1, 128 // own_heads) * ((own_heads + 128 - 1) // 128)
+                    k_windows_sb = nl.ndarray((128, k_chunks * K * W), dtype=conv_states.dtype, buffer=nl.sbuf)
+                    k_tokens_sb = nl.ndarray((128, k_chunks * T * K), dtype=x.dtype, buffer=nl.sbuf)
+                    k_ends_sb = nl.ndarray((128, k_chunks), dtype=nl.int32, buffer=nl.sbuf)
+                    fetch_tokens(
+                        windows_sb=k_windows_sb,
+                        window=conv_states,
+                        numbers=accepted_slots_sb,
+                        tokens_sb=k_tokens_sb,
+                        token=x,
+                        ends_sb=k_ends_sb,
+                        lengths=valid_len,
+                        heads=own_heads,
+                        entries=members,
+                        wide=K,
+                        columns=W,
+                        first=Hk * K * W + first_head * K * W + first_entry * P * (2 * Hk * K + Hk * G * V) * W,
+                        apart=P * (2 * Hk * K + Hk * G * V) * W,
+                        step=K * W,
+                        team=first_entry,
+                        tokens=T,
+                        token_first=Hk * K + first_head * K + first_entry * T * (2 * Hk * K + Hk * G * V),
+                        token_apart=T * (2 * Hk * K + Hk * G * V),
+                        token_step=K,
+                        token_next=2 * Hk * K + Hk * G * V,
+                    )
+                    v_chunks = (members + max(1, 128 // (own_heads * G)) - 1) // max(1, 128 // (own_heads * G)) * ((own_heads * G + 128 - 1) // 128)
+                    v_windows_sb = nl.ndarray((128, v_chunks * V * W), dtype=conv_states.dtype, buffer=nl.sbuf)
+                    v_tokens_sb = nl.ndarray((128, v_chunks * T * V), dtype=x.dtype, buffer=nl.sbuf)
+                    v_ends_sb = nl.ndarray((128, v_chunks), dtype=nl.int32, buffer=nl.sbuf)
+                    fetch_tokens(
+                        windows_sb=v_windows_sb,
+                        window=conv_states,
+                        numbers=accepted_slots_sb,
+                        tokens_sb=v_tokens_sb,
+                        token=x,
+                        ends_sb=v_ends_sb,
+                        lengths=valid_len,
+                        heads=own_heads * G,
+                        entries=members,
+                        wide=V,
+                        columns=W,
+                        first=2 * Hk * K * W + first_head * G * V * W + first_entry * P * (2 * Hk * K + Hk * G * V) * W,
+                        apart=P * (2 * Hk * K + Hk * G * V) * W,
+                        step=V * W,
+                        team=first_entry,
+                        tokens=T,
+                        token_first=2 * Hk * K + first_head * G * V + first_entry * T * (2 * Hk * K + Hk * G * V),
+                        token_apart=T * (2 * Hk * K + Hk * G * V),
+                        token_step=V,
+                        token_next=2 * Hk * K + Hk * G * V,
+                    )
+                    q_sum_sb = nl.ndarray((K, T * members * own_heads), dtype=nl.float32, buffer=nl.sbuf)
+                    # gdn_verify.gdn:16: y, win, wins = scan[T < valid_len every 1] causal_conv(x, conv_weight, win)
+                    slide_tokens(
+                        ends_sb=q_ends_sb,
+                        places_sb=places_sb,
+                        shown_windows=conv_states_out,
+                        windows_sb=q_windows_sb,
+                        token=x,
+                        tokens_sb=q_tokens_sb,
+                        taps_sb=q_taps_sb,
+                        sum_sb=q_sum_sb,
+                        columns=W,
+                        tokens=T,
+                        heads=own_heads,
+                        entries=members,
+                        taps=W,
+                        shown_first=first_head * K * W + first_entry * T * (2 * Hk * K + Hk * G * V) * W,
+                        shown_apart=T * (2 * Hk * K + Hk * G * V) * W,
+                        shown_step=K * W,
+                        shown_next=(2 * Hk * K + Hk * G * V) * W,
+                    )
+                    k_sum_sb = nl.ndarray((K, T * members * own_heads), dtype=nl.float32, buffer=nl.sbuf)
+                    slide_tokens(
+                        ends_sb=k_ends_sb,
+                        places_sb=places_sb,
+                        shown_windows=conv_states_out,
+                        windows_sb=k_windows_sb,
+                        token=x,
+                        tokens_sb=k_tokens_sb,
+                        taps_sb=k_taps_sb,
+                        sum_sb=k_sum_sb,
+                        columns=W,
+                        tokens=T,
+                        heads=own_heads,
+                        entries=members,
+                        taps=W,
+                        shown_first=Hk * K * W + first_head * K * W + first_entry * T * (2 * Hk * K + Hk * G * V) * W,
+                        shown_apart=T * (2 * Hk * K + Hk * G * V) * W,
+                        shown_step=K * W,
+                        shown_next=(2 * Hk * K + Hk * G * V) * W,
+                    )
+                    v_sum_sb = nl.ndarray((V, T * members * own_heads * G), dtype=nl.float32, buffer=nl.sbuf)
+                    slide_tokens(
+                        ends_sb=v_ends_sb,
+                        places_sb=places_sb,
+                        shown_windows=conv_states_out,
+                        windows_sb=v_windows_sb,
+                        token=x,
+                        tokens_sb=v_tokens_sb,
+                        taps_sb=v_taps_sb,
+                        sum_sb=v_sum_sb,
+                        columns=W,
+                        tokens=T,
+                        heads=own_heads * G,
+                        entries=members,
+                        taps=W,
+                        shown_first=2 * Hk * K * W + first_head * G * V * W + first_entry * T * (2 * Hk * K + Hk * G * V) * W,
+                        shown_apart=T * (2 * Hk * K + Hk * G * V) * W,
+                        shown_step=V * W,
+                        shown_next=(2 * Hk * K + Hk * G * V) * W,
+                    )
+                    q_T_sb = nl.ndarray((K, T * members * own_heads * G), dtype=nl.float32, buffer=nl.sbuf)
+                    nisa.activation(
+                        dst=q_T_sb.ap(
+                            pattern=[[T * members * own_heads * G, K], [G, T * members * own_heads], [1, G]],
+                            offset=0,
+                        ),
+                        op=nl.silu,
+                        data=q_sum_sb.ap(
+                            pattern=[[T * members * own_heads, K], [1, T * members * own_heads], [0, G]],
+                            offset=0,
+                        ),
+                    )
+                    k_T_sb = nl.ndarray((K, T * members * own_heads * G), dtype=nl.float32, buffer=nl.sbuf)
+                    nisa.activation(
+                        dst=k_T_sb.ap(
+                            pattern=[[T * members * own_heads * G, K], [G, T * members * own_heads], [1, G]],
+                            offset=0,
+                        ),
+                        op=nl.silu,
+                        data=k_sum_sb.ap(
+                            pattern=[[T * members * own_heads, K], [1, T * members * own_heads], [0, G]],
+                            offset=0,
+                        ),
+                    )
+                    v_T_sb = nl.ndarray((V, T * members * own_heads * G), dtype=nl.float32, buffer=nl.sbuf)
+                    nisa.activation(dst=v_T_sb, op=nl.silu, data=v_sum_sb)
                 prepared = prepare_rows(
                     constant_sb,
                     v_T_sb,
@@ -1026,6 +1286,7 @@ def gdn_verify(x, conv_weight, g_log, beta, accepted, valid_len, conv_states, st
                     rows,
                     V,
                     0,
+                    members,
                     own_heads,
                     G,
                     row,
@@ -1040,21 +1301,22 @@ def gdn_verify(x, conv_weight, g_log, beta, accepted, valid_len, conv_states, st
                     read_head(raw_psum, state_sb, prepared, V, heads, head, 0)
                 read_1_psum = group_deltas(prepared, raw_psum, rows, V, heads, 0)
                 for token in range(T):
-                    if token == T - 1 and row + ROWS < end:
+                    if token == T - 1 and row + ROWS < members * own_heads * G:
                         next_state_sb = load_states(
                             states,
                             accepted_slots_sb,
                             K,
-                            min(ROWS, end - row - ROWS),
+                            min(ROWS, members * own_heads * G - row - ROWS),
                             V,
-                            entry,
-                            P,
-                            Hk,
+                            row + ROWS,
+                            own_heads,
                             G,
                             first_head,
-                            row + ROWS,
+                            first_entry,
+                            P,
+                            Hk,
                         )
-                    entries = token_entries(valid_len_slots_sb, nowhere_sb, places_sb, B, token)
+                    entries = token_entries(valid_len_slots_sb, nowhere_sb, places_sb_2, B, token)
                     for lane in range(0, rows, GROUP):
                         heads = min(GROUP, rows - lane)
                         # The next step: more heads, or the next token. None after the last one.
@@ -1077,13 +1339,14 @@ def gdn_verify(x, conv_weight, g_log, beta, accepted, valid_len, conv_states, st
                                         beta,
                                         K,
                                         rows,
-                                        entry,
+                                        row,
+                                        own_heads,
+                                        G,
+                                        first_entry,
                                         T,
                                         Hk,
-                                        G,
                                         next_token + 1,
                                         first_head,
-                                        row,
                                     )
                                 next_prepared = prepare_rows(
                                     constant_sb,
@@ -1097,6 +1360,7 @@ def gdn_verify(x, conv_weight, g_log, beta, accepted, valid_len, conv_states, st
                                     rows,
                                     V,
                                     next_token,
+                                    members,
                                     own_heads,
                                     G,
                                     row,
@@ -1122,13 +1386,14 @@ def gdn_verify(x, conv_weight, g_log, beta, accepted, valid_len, conv_states, st
                                         prepared,
                                         rows,
                                         V,
-                                        entry,
-                                        T,
-                                        Hk,
+                                        row,
+                                        own_heads,
                                         G,
                                         token,
+                                        Hk,
                                         first_head,
-                                        row,
+                                        first_entry,
+                                        T,
                                     )
                                 if next_heads > 0 and head == deltas_at:
                                     next_read_1_psum = group_deltas(
@@ -1144,36 +1409,39 @@ def gdn_verify(x, conv_weight, g_log, beta, accepted, valid_len, conv_states, st
                                 entries,
                                 state_sb,
                                 zeros_sb,
-                                token,
-                                Hk,
-                                G,
-                                K,
-                                V,
-                                first_head,
                                 row,
                                 lane,
                                 start,
-                                entry,
+                                own_heads,
+                                G,
                                 count,
+                                token,
+                                Hk,
+                                K,
+                                V,
+                                first_head,
+                                first_entry,
+                                T,
                             )
                             if token == T - 1:
                                 store_states(
                                     state_out,
                                     state_sb,
-                                    entry,
-                                    Hk,
-                                    G,
-                                    K,
-                                    V,
-                                    first_head,
                                     row,
                                     lane,
                                     start,
+                                    own_heads,
+                                    G,
                                     count,
+                                    first_head,
+                                    K,
+                                    V,
+                                    first_entry,
+                                    Hk,
                                 )
                         if next_heads > 0:
                             read_1_psum, prepared, decay_T_sb = next_read_1_psum, next_prepared, next_decay_T_sb
-                if row + ROWS < end:
+                if row + ROWS < members * own_heads * G:
                     state_sb = next_state_sb
 
     return out, state_out, states_out, conv_states_out

@@ -70,7 +70,8 @@ class Writer:
     def _item(self, text: str) -> None:
         """Add one item of a broken list; a call inside that is too wide is broken again."""
         outer = text.find("(")
-        if len(INDENT) * self._depth + len(text) < WIDTH or outer < 0 or text[-1] != ")":
+        fits = len(INDENT) * self._depth + len(text) < WIDTH
+        if fits or outer < 0 or _closes(text, outer) != len(text) - 1:
             self.line(f"{text},")
             return
         self.line(text[: outer + 1])
@@ -118,3 +119,13 @@ class Writer:
     def render(self) -> str:
         """The text, ending in one newline."""
         return "\n".join(self.lines).rstrip() + "\n"
+
+
+def _closes(text: str, opening: int) -> int:
+    """Where a parenthesis closes that opens at `opening`; -1 for nowhere."""
+    depth = 0
+    for place in range(opening, len(text)):
+        depth += (text[place] == "(") - (text[place] == ")")
+        if depth == 0:
+            return place
+    return -1

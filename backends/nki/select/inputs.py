@@ -37,16 +37,19 @@ class RowWindow:
     outer: dict[str, Number] = field(factory=dict)
     """Axes of which the tile has one index: the batch entry and the token at hand."""
     shares: dict[str, Share] = field(factory=dict)
-    """Axes of which this core has a part."""
+    """Axes of which this core has a part, and the batch axis where entries are taken in teams."""
     helpers: dict[str, Function] = field(factory=dict)
     """Functions of the module that loads needed so far."""
-    by_entry: bool = False
-    """Whether a tile has rows of one entry of the batch only, the first of the outer axes."""
 
     @property
     def sizes(self) -> dict[str, Number]:
         """The sizes of axes that the rows do not go through as a whole."""
         return {axis: share.count for axis, share in self.shares.items()}
+
+    def number(self, entry: Number) -> Number:
+        """The entry of the whole batch that an entry of the rows is."""
+        share = self.shares.get(self.axes[0])
+        return entry if share is None else share.first + entry
 
     def size(self, axes: tuple[str, ...]) -> Number:
         """Rows that some of the axes enumerate."""

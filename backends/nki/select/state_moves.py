@@ -53,23 +53,19 @@ def move_states(
     apart, step = row_step(tensor, window, tile.name)
     width = Name(delta.key_axis if values else delta.value_axis)
     slot = index is not None and index.slot
-    batch, around = next(iter(window.outer.items()), ("", ZERO))
-    outer = {axis: at for axis, at in window.outer.items() if not (slot and axis == batch)}
-    base = base_of(tensor, evolve(window, outer=outer) if window.by_entry else window)
+    base = base_of(tensor, window)
     options = {**ring, "oob_mode": SKIP} if slot else dict(ring)
 
     def transfer(body: Block, entry: Number, start: Number, many: Number, part_: View) -> None:
         steps, within = state_steps(tensor, delta, (step, many), values)
         hbm = Pattern(tile, steps, start + within)
         if index is not None:
-            number = part(index.numbers, None, (entry, ONE))
+            number = part(index.numbers, None, (window.number(entry), ONE))
             hbm = evolve(hbm, index=number, indexed_dim=index.dim)
         dst, src = (hbm, part_) if store else (part_, hbm)
         body.do("dma_copy", dst=dst, src=src, **options)
 
-    if window.by_entry:
-        transfer(block, around, base + first * step, count, chip)
-    elif not apart and index is None:
+    if not apart and index is None:
         transfer(block, ZERO, base + first * step, count, chip)
     else:
         with entries_of(block, window, rows) as (body, entry, begin, many, place):

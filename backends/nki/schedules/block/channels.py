@@ -47,27 +47,35 @@ def lying(
 
 @frozen
 class Rows:
-    """What decode rows enumerate around heads: entries of the batch, or tokens of one entry."""
+    """What the columns of a channel-major tile enumerate: tokens, entries, heads.
 
-    cell: str
-    """The outermost axis of the columns of a channel-major tile."""
+    A tile of rows has one token at a time; a kernel for one token has no such axis.
+    """
+
+    token: str | None
+    entry: str
     axes: tuple[str, ...]
     """The heads of the delta rule."""
     window: RowWindow
 
     @property
-    def cells(self) -> Number:
-        """Entries, or tokens."""
-        return Name(self.cell)
+    def tokens(self) -> Number:
+        """Tokens."""
+        return ONE if self.token is None else Name(self.token)
+
+    @property
+    def entries(self) -> Number:
+        """Entries of the batch, or of a team of them."""
+        return self.window.size((self.entry,))
 
     @property
     def count(self) -> Number:
-        """Rows of all cells."""
-        return self.cells * self.window.size(self.axes)
+        """Rows of all tokens."""
+        return self.tokens * self.entries * self.window.size(self.axes)
 
     def columns(self, field: Field) -> Number:
         """Columns of a field's channel-major tile."""
-        return self.cells * self.window.size(field.heads)
+        return self.tokens * self.entries * self.window.size(field.heads)
 
     def complete(self, field: Field) -> bool:
         """Whether a field has a column for each row."""
@@ -99,17 +107,18 @@ class Rows:
         sizes = self.window.sizes
         inner: tuple[Number, ...] = ()
         steps: list[tuple[str, tuple[Number, ...]]] = []
-        for axis in reversed((self.cell, *field.heads)):
+        around = (self.entry,) if self.token is None else (self.token, self.entry)
+        for axis in reversed((*around, *field.heads)):
             steps.append((axis, inner))
             inner = (sizes.get(axis, Name(axis)), *inner)
-        return row_levels(Strides(tuple(steps)), (self.cell, *self.axes), sizes)
+        return row_levels(Strides(tuple(steps)), (*around, *self.axes), sizes)
 
     def at_hand(self, view: View) -> View:
         """The columns of the tile of rows that is processed, of a view with all rows."""
         window = self.window
         first = window.first
-        if self.cell in window.outer:
-            first = window.outer[self.cell] * window.size(self.axes) + first
+        if self.token is not None:
+            first = window.outer[self.token] * window.size(window.axes) + first
         return part(view, None, (first, window.count))
 
     def column_at_hand(self, view: View) -> View:

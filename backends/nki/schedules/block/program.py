@@ -1,8 +1,8 @@
 """What a kernel of several sections does before its delta rule: projections, then convolutions.
 
 One token: everything for all entries of the batch, then the decode pipeline over all rows. Several
-tokens: the windows of an entry in front of its tokens. The values land where the decode schedule
-finds them (`Placed`): channels of a head on partitions, a column for each row.
+tokens: the windows of a team of entries in front of their tokens. The values land where the decode
+schedule finds them (`Placed`): channels of a head on partitions, a column for each row.
 """
 
 from __future__ import annotations
@@ -88,10 +88,8 @@ class BlockFront(Front):
         return {axes[1]: share_of(main, axes[1])}
 
     def prepare(self, window: RowWindow) -> Mapping[Symbol, Placed]:
-        entry = self.sections.entry
-        scan = bool(window.outer)
-        cell = next(axis for axis in window.outer if axis != entry) if scan else entry
-        rows = Rows(cell, window.axes if scan else window.axes[1:], window)
+        entry, scan = self.sections.entry, bool(window.outer)
+        rows = Rows(next(iter(window.outer), None), entry, window.axes[1:], window)
         windows = Windows(self.contract, window, rows, self.addresses, entry)
         self.loads.banner("What is small comes first, on ScalarE's ring")
         tiles = self._projected(window)
@@ -157,11 +155,8 @@ class BlockFront(Front):
     ) -> dict[tuple[Symbol, str], View]:
         """The sums of every field."""
         block, found = self.entry if scan else self.filtered, dict[tuple[Symbol, str], View]()
-        lengths = [c.run.valid_len for c in self.sections.convolutions]
-        inputs = {item.symbol: item for item in self.sections.kernel.inputs}
-        if scan and lengths and lengths[0] is not None:
-            windows.load_lengths(self.ahead, inputs[lengths[0]])
-            windows.mark_alive(block)
+        if scan and any(c.run.valid_len is not None for c in self.sections.convolutions):
+            windows.number_tokens(self.ahead)
         for convolution in self.sections.convolutions:
             sums = (
                 windows.scan(block, convolution)

@@ -12,29 +12,24 @@ from backends.nki.program.nodes import (
     BF16,
     F16,
     F32,
-    I32,
-    U8,
     Element,
     Function,
     Integers,
     Operand,
-    Pattern,
     Space,
     Tile,
-    Token,
     View,
     dtype_of,
 )
 from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, Number, binary
 from backends.nki.refusal import refuse
-from backends.nki.schedules.addresses import Addresses, dimension, of_entry
+from backends.nki.schedules.addresses import Addresses, dimension
 from backends.nki.schedules.block.channels import Lying, Rows, lying
 from backends.nki.schedules.block.sections import Convolution, Field, Given, Port
 from backends.nki.schedules.block.taps import load_taps, rows_shape, turn_taps
 from backends.nki.schedules.block.window_token import TokenStep, windows_shape
 from backends.nki.schedules.block.window_tokens import TokensStep
 from backends.nki.select.constants import PARTITIONS
-from backends.nki.select.helpers import QUEUE
 from backends.nki.select.inputs import RowWindow
 from gdsl.ir.dims import Atom, Dim
 from gdsl.ir.dtypes import Dtype
@@ -126,12 +121,12 @@ class Windows:
             element = window.element
             if new is not None and self._missing(section) is not None:
                 element = new.element
-            partitions, columns = windows_shape(self.rows.cells, heads, run)
+            partitions, columns = windows_shape(self.rows.entries, heads, run)
             columns = block.let(f"{part.name}_window_columns", columns)
             view = block.tile(f"{part.name}_windows_sb", (partitions, columns), element)
             self.fetched[section.symbol.name, part] = view
             known = self._known(section, part, view, window, new)
-            known |= {"windows_sb": view, "entries": self.rows.cells, "wide": self._wide(part)}
+            known |= {"windows_sb": view, "entries": self.rows.entries, "wide": self._wide(part)}
             if slots is not None:
                 known["read_slots"] = slots
             block.origin = state.span
@@ -171,7 +166,7 @@ class Windows:
         written = self.addresses.write(state) if section.windows else None
         if written is not None:
             known["write_slots"] = written
-        known["entries"] = self.rows.cells
+        known["entries"] = self.rows.entries
         if token is not None:
             known["token_sb"] = token
         else:
@@ -184,43 +179,88 @@ class Windows:
     # ---- several tokens
 
     def scan(self, block: Block, section: Convolution) -> list[View]:
-        """Filter the tokens of the entry at hand; returns the sums of each field."""
+        """Filter the tokens of the team at hand; returns the sums of each field."""
+        known = {
+            part: self._sent_for(block, section, part, port)
+            for part, port in zip(section.fields, section.token, strict=True)
+        }
         return [
-            self._scan(block, section, part, port)
+            self._scan(block, section, part, port, known[part])
             for part, port in zip(section.fields, section.token, strict=True)
         ]
 
-    def _scan(self, block: Block, section: Convolution, part: Field, port: Port) -> View:
-        state, entry = section.state, Name("entry")
-        window, new = self._tensors(section)
-        place = self.addresses.kept(state)
+    def _tokens_form(self, section: Convolution, port: Port) -> TokensStep:
+        state = section.state
+        _, new = self._tensors(section)
         indexed = None if state.accepted is None else dimension(state.dims, state.accepted.axis)
-        if state.slots is not None:
-            place, indexed = self.addresses.read(state), 0
         rounded, element = self._rounded(section, port), self._element(section, new)
-        token = self._token_tensor(port)
-        same = (rounded or self.contract.tensors[token.name].element).bytes == element.bytes
-        form = TokensStep(
+        token = self.contract.tensors[self._token_tensor(port).name].element
+        same = (rounded or token).bytes == element.bytes
+        return TokensStep(
             before=1 if section.newest_inside else 0,
             rounded=rounded,
             element=element,
             line=self._line(section) if same else F32,
             optional=self._missing(section) is not None,
-            indexed=indexed,
+            indexed=indexed if state.slots is None else 0,
             slots=state.slots is not None,
             lengths=section.run.valid_len is not None,
             shows=bool(section.token_windows),
             stored=bool(section.windows),
         )
+
+    def _sent_for(
+        self, block: Block, section: Convolution, part: Field, port: Port
+    ) -> dict[str, Operand]:
+        """Send for windows, tokens and ends; returns the arguments that both functions take."""
+        state, form = section.state, self._tokens_form(section, port)
+        window, new = self._tensors(section)
+        heads, wide = self.window.size(part.heads), self._wide(part)
+        token = self.contract.tensors[self._token_tensor(port).name]
+        element = window.element
+        if new is not None and self._missing(section) is not None:
+            element = new.element
+        sides: dict[str, tuple[Number, Element]] = {
+            "windows": (wide * Name(section.axis), element),
+            "tokens": (self.rows.tokens * wide, token.element),
+        }
+        lengths: dict[str, Operand] = {}
+        if section.run.valid_len is not None:
+            inputs = {item.symbol: item for item in self.contract.kernel.inputs}
+            length = self.contract.tensors[inputs[section.run.valid_len].name]
+            lengths = {"lengths": View(length, length.shape), "places_sb": self._places}
+            sides["ends"] = (ONE, length.element)
+        held: dict[str, Operand] = {}
+        partitions, chunks = windows_shape(self.rows.entries, heads, ONE)
+        beside = block.let(f"{part.name}_chunks", chunks)
+        for name, (width, kind) in sides.items():
+            shape = (partitions, beside * width)
+            held[f"{name}_sb"] = block.tile(f"{part.name}_{name}_sb", shape, kind)
+        known = self._known(section, part, held["windows_sb"], window, new)
+        known |= self._given(port) | held | lengths
+        known |= {"tokens": self.rows.tokens, "entries": self.rows.entries, "wide": wide}
+        known["team"] = self.window.number(ZERO)
+        numbers = self.addresses.read(state) if state.slots else self.addresses.kept(state)
+        if numbers is not None:
+            known["numbers"] = numbers
+        block.origin = state.span
+        self._call(block, self._function("fetch_tokens", form.fetch), known)
+        return known
+
+    def _scan(
+        self,
+        block: Block,
+        section: Convolution,
+        part: Field,
+        port: Port,
+        known: dict[str, Operand],
+    ) -> View:
+        form = self._tokens_form(section, port)
         sums = block.tile(f"{part.name}_sum_sb", (self._wide(part), self.rows.columns(part)), F32)
-        known = self._known(section, part, sums, window, new) | self._given(port)
-        known |= {"entry": entry, "tokens": self.rows.cells}
-        known["taps_sb"] = self.taps[section.symbol.name, part]
-        if place is not None:
-            known["number"] = of_entry(place, entry)
-        written = self.addresses.write(state) if section.windows else None
+        known = {**known, "sum_sb": sums, "taps_sb": self.taps[section.symbol.name, part]}
+        written = self.addresses.write(section.state) if section.windows else None
         if written is not None:
-            known["new_number"] = of_entry(written, entry)
+            known["new_numbers"] = written
         for output in section.token_windows:
             tile = self.contract.outputs[output.name]
             lies = self._columns(output, part, section)
@@ -231,40 +271,20 @@ class Windows:
                 "shown_apart": lies.strides.of(self.entry),
                 "shown_next": lies.strides.of(str(section.run.states_axis)),
             }
-        if form.lengths:
-            known["alive_sb"] = self._on_all("alive_sb", U8, self.rows.cells)
         block.origin = section.run.span
         self._call(block, self._function("slide_tokens", form.function), known)
         return sums
 
-    def load_lengths(self, block: Block, length: Input) -> None:
-        """Bring in the lengths of the sequences, and number the tokens: once."""
-        batch = Name(self.entry)
-        source = self.contract.tensors[length.name]
-        raw = block.tile("lengths_raw_sb", (PARTITIONS, batch), I32)
-        steps = ((ZERO, Literal(PARTITIONS)), (ONE, batch))
-        block.do("dma_copy", dst=raw, src=Pattern(source, steps, ZERO), **QUEUE)
-        lengths = block.tile("lengths_sb", (PARTITIONS, batch), F32)
-        block.do("tensor_copy", dst=lengths, src=raw)
-        numbers = block.tile("numbers_sb", (PARTITIONS, self.rows.cells), F32)
-        pattern = Integers(((ONE, self.rows.cells),))
-        block.do("iota", dst=numbers, pattern=pattern, offset=ZERO)
+    def number_tokens(self, block: Block) -> None:
+        """Number the tokens on every partition: once."""
+        places = self._places
+        block.create(places.tile)
+        pattern = Integers(((ONE, self.rows.tokens),))
+        block.do("iota", dst=places, pattern=pattern, offset=ZERO)
 
-    def mark_alive(self, block: Block) -> None:
-        """Mark the tokens of the entry at hand that lie before the end of its sequence."""
-        batch, tokens = Name(self.entry), self.rows.cells
-        alive = block.tile("alive_sb", (PARTITIONS, tokens), U8)
-        block.do(
-            "tensor_scalar",
-            dst=alive,
-            data=self._on_all("numbers_sb", F32, tokens),
-            op0=Token("nl.less"),
-            operand0=of_entry(self._on_all("lengths_sb", F32, batch), Name("entry")),
-        )
-
-    def _on_all(self, name: str, element: Element, count: Number) -> View:
-        """A tile that every partition has alike."""
-        tile = Tile(name, (Literal(PARTITIONS), count), element, Space.SBUF)
+    @property
+    def _places(self) -> View:
+        tile = Tile("places_sb", (Literal(PARTITIONS), self.rows.tokens), F32, Space.SBUF)
         return View(tile, tile.shape)
 
     # ---- arguments
@@ -318,7 +338,7 @@ class Windows:
             "token_first": lies.first,
             "token_step": lies.step,
             "token_apart": lies.strides.of(self.entry),
-            "token_next": lies.strides.of(self.rows.cell),
+            "token_next": lies.strides.of(self.rows.token or ""),
         }
 
     def _token_tensor(self, port: Port) -> Input:

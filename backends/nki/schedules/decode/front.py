@@ -3,7 +3,7 @@
 The decode schedule asks a front where the values of the sections lie, and runs its blocks of
 statements where they belong in the pipeline. What is large shares a ring, so the order of the
 transfers is the order in which they are needed: `loads`, `ahead`, the states of the first rows,
-`during`. With several tokens there are only `loads`, `ahead` and, for each entry, `entry`.
+`during`. With several tokens there are only `loads`, `ahead` and, for a team of entries, `entry`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Front:
     ahead: Block = field(factory=lambda: Block(Names()))
     """Before the first states are sent for."""
     entry: Block = field(factory=lambda: Block(Names()))
-    """Before the tokens of each entry of the batch."""
+    """before the tokens of a team of entries."""
     during: Block = field(factory=lambda: Block(Names()))
     """Behind the transfers of the first states, if all rows share a tile."""
     filtered: Block = field(factory=lambda: Block(Names()))

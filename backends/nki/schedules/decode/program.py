@@ -35,7 +35,7 @@ from backends.nki.schedules.decode.front import Front
 from backends.nki.schedules.decode.phases import PHASES, Phases
 from backends.nki.schedules.decode.pipeline import Pipeline
 from backends.nki.schedules.decode.step import only_run, row_axes, step_of
-from backends.nki.schedules.decode.tokens import Tokens
+from backends.nki.schedules.decode.tokens import TEAM, Tokens
 from backends.nki.select.constants import PARTITIONS, Constants
 from backends.nki.select.inputs import RowWindow
 from gdsl.algorithm.plan import Plan
@@ -84,13 +84,11 @@ def decode_program(
     addresses = Addresses(kernel, contract.tensors, constants.block)
     shares = front.begin(main, contract, axes, constants, addresses)
     window = RowWindow(axes, Name("row"), Name("rows"), shares=shares)
-    if run.axis is not None:
-        by_entry = bool(sections.values)
-        outer: dict[str, Number] = {axes[0]: Name("entry")} if by_entry else {}
-        outer[run.axis] = Name("token")
-        inner = axes[1:] if by_entry else axes
-        window = RowWindow(inner, Name("row"), Name("rows"), outer, shares, by_entry=by_entry)
     first, last = _rows_of_this_core(main, window, axes)
+    if run.axis is not None:
+        outer: dict[str, Number] = {run.axis: Name("token")}
+        teams = {axes[0]: TEAM} if shares else {}
+        window = RowWindow(axes, Name("row"), Name("rows"), outer, {**shares, **teams})
     phases = Phases(
         step=step_of(plan, contract, window, sections, front.prepare(window)),
         contract=contract,

@@ -38,7 +38,12 @@ from backends.nki.schedules.decode.calls import (
 )
 from backends.nki.schedules.decode.phases import Phases
 from backends.nki.schedules.decode.states import LOAD
+from backends.nki.select.addressing import Share
 
+TEAM = Share(Name("first_entry"), Name("members"))
+"""Entries of the batch that share what comes before their tokens."""
+TEAM_COLUMNS = Literal(1024)
+"""Tokens times rows of a team, if one entry has not more: what a section leaves on chip."""
 LAG = 2
 """Heads between the update of a state and its read, where the next group is the same one."""
 _COMING = "coming_"
@@ -52,7 +57,7 @@ class Tokens:
     phases: Phases
     calls: Calls
     before: Block
-    """What the tokens of an entry of the batch begin with."""
+    """What the tokens of a team of entries begin with."""
 
     @property
     def tokens(self) -> Number:
@@ -63,19 +68,16 @@ class Tokens:
         """Add the loops over rows [first, last) to the entry."""
         window = self.phases.window
         main.extend(self.phases.constants.loads)
-        if not window.by_entry:
+        if window.axes[0] not in window.shares:
             main.banner("Tiles of rows, tokens, groups: update one, read the next")
             self._tiles(main, first, last)
             return
-        heads = window.size(window.axes)
-        main.banner("Batch entries, tiles of their heads, tokens, groups")
-        entries = (first // heads, (last - 1) // heads + 1)
-        with main.loop("entry", *entries, exact=True) as (body, entry):
-            body.extend(self.before)
-            base = entry * heads
-            begin = body.let_named("begin", Largest(first, base) - base)
-            end = body.let_named("end", smallest(last, base + heads) - base)
-            self._tiles(body, begin, end)
+        main.banner("Teams of batch entries, tiles of their heads, tokens, groups")
+        batch, heads = Name(window.axes[0]), window.size(window.axes[1:])
+        per = main.let("per", Largest(ONE, TEAM_COLUMNS // (self.tokens * heads)))
+        with main.loop("first_entry", 0, batch, per, exact=True) as (body, entry):
+            body.let_named("members", smallest(per, batch - entry))
+            self._tiles(body, ZERO, window.size(window.axes))
 
     def _tiles(self, block: Block, begin: Number, end: Number) -> None:
         states = self.calls.packs["load_states"].name
@@ -84,7 +86,7 @@ class Tokens:
             self.calls.call(some, "load_states", at)
         with block.loop("row", begin, end, ROWS, exact=True) as (tile, row):
             rows = tile.let_named("rows", smallest(ROWS, end - row))
-            self._fill(tile, rows)
+            self._fill(tile, rows, compare("==", row, begin))
             with tile.loop("token", 0, self.tokens, exact=True) as (token, at_token):
                 self._prefetch(token, row, end, at_token)
                 self.calls.call(token, "token_entries", {})
@@ -103,13 +105,16 @@ class Tokens:
     def _last(self, token: Number) -> Number:
         return compare("==", token, self.tokens - 1)
 
-    def _fill(self, block: Block, rows: Number) -> None:
-        """The first group of the first token."""
+    def _fill(self, block: Block, rows: Number, first: Number) -> None:
+        """The first group of the first token; before the `first` tile what the team begins with."""
         heads = block.let_named("heads", smallest(GROUP, rows))
         at: dict[str, Number] = {"token": ZERO, "lane": ZERO, "heads": heads}
         self.calls.call(block, "load_vectors", at)
         with block.when(compare(">", self.tokens, 1)) as more:
             self.calls.call(more, "load_vectors", {"token": ONE}, prefix=_COMING)
+        if self.before.statements:
+            with block.when(first) as begin:
+                begin.extend(self.before)
         self.calls.call(block, "prepare_rows", at)
         self.calls.call(block, "spread_decay", at)
         self.calls.reads(block, self.phases.raw_shape(heads), "raw_psum")
