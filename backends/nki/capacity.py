@@ -37,12 +37,7 @@ def misfits(
     broken = tuple(_broken(kernel, program, sizes))
     if broken:
         return tuple(_limit(kernel, program, target, sizes, *found) for found in broken)
-    try:
-        need = measure(sizes)
-    except AssertionError as error:
-        # A contract inside hand-written text: it is checked where that text is traced.
-        return (Diagnostic(LIMIT, str(error), kernel.span),)
-    return tuple(_memory(kernel, target, sizes, need, measure))
+    return tuple(_memory(kernel, target, sizes, measure(sizes), measure))
 
 
 # ---- limits of axes

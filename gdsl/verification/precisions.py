@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from attrs import field, frozen
+from attrs import frozen
 
 from gdsl.ir.dtypes import Dtype
 from gdsl.ir.expr import Cast
@@ -13,15 +12,12 @@ from gdsl.ir.kernel import Kernel, Let, Run, Statement
 from gdsl.ir.traverse import walk
 from gdsl.regimes.typed import bind_dtypes
 
-if TYPE_CHECKING:
-    from gdsl.algorithm.schedule_keys import Value
-
 
 @frozen
 class Precision:
     """`widened`: the default schedule with every float in fp32 (is the algorithm right?).
-    `fp32`: fp32 inputs and operands; where the schedule asks for bf16 operands or reads, fp32
-    inputs alone, judged as bf16. `bf16`: bf16 inputs and operands.
+    `fp32`: fp32 inputs, whose dtype is that of the operands; where the schedule asks for bf16
+    operands or reads it is judged as bf16. `bf16`: bf16 inputs, where the text takes them.
     """
 
     name: str
@@ -30,27 +26,30 @@ class Precision:
     is_fp32: bool
     """Whether everything is computed in fp32, so that the bounds of fp32 apply."""
     widen: bool = False
-    settings: Mapping[str, Value] = field(factory=dict)
 
 
 _WIDENED = Precision("widened", Dtype.BF16, is_fp32=True, widen=True)
-_FP32 = Precision("fp32", Dtype.F32, is_fp32=True, settings={"operands": "f32", "reads": "f32"})
+_FP32 = Precision("fp32", Dtype.F32, is_fp32=True)
 _FP32_INPUTS = Precision("fp32", Dtype.F32, is_fp32=False)
 _BF16 = Precision("bf16", Dtype.BF16, is_fp32=False)
-_BF16_OPERANDS = Precision("bf16", Dtype.BF16, is_fp32=False, settings={"operands": "bf16"})
+_LOWERED = ("operands", "reads")
+"""Schedule keys that may round fp32 inputs to bf16."""
 PRECISIONS: tuple[str, ...] = ("widened", "fp32", "bf16")
 
 
 def precisions(kernel: Kernel, asked: Mapping[str, object]) -> dict[str, Precision]:
-    """Return the precisions that apply: a text that rounds by itself has no fp32 variant.
+    """Return the precisions that apply.
+
+    A text that rounds by itself has no fp32 variant, one whose inputs are all fp32 no bf16 variant.
 
     `asked` are the schedule keys that the file or the user set.
     """
     found = {"widened": _WIDENED}
     if not _rounds(kernel):
-        lowered = any(asked.get(key) == Dtype.BF16.value for key in _FP32.settings)
+        lowered = any(asked.get(key) == Dtype.BF16.value for key in _LOWERED)
         found["fp32"] = _FP32_INPUTS if lowered else _FP32
-    found["bf16"] = _BF16 if _takes_bf16(kernel) else _BF16_OPERANDS
+    if _takes_bf16(kernel):
+        found["bf16"] = _BF16
     return found
 
 

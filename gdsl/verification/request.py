@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
+from gdsl.errors import UsageError
 from gdsl.ir.kernel import Kernel
 from gdsl.options import TARGETS
 from gdsl.pipeline import Compilation, Definition
@@ -74,11 +75,17 @@ class Request:
 
     @cached_property
     def chosen(self) -> tuple[Precision, ...]:
-        """The precisions that apply and are asked for."""
+        """The precisions that apply and are asked for. Raises UsageError when none is both."""
         schedule = self.definition.schedule(self.targets[0])
         written = {s.key: s.value for s in schedule.settings} if schedule else {}
         known = precisions(self.kernel, {**written, **self.settings})
-        return tuple(p for name, p in known.items() if name in (self.precisions or known))
+        chosen = tuple(p for name, p in known.items() if name in (self.precisions or known))
+        if not chosen:
+            asked = ", ".join(f"`{name}`" for name in self.precisions or ())
+            raise UsageError(
+                f"`{self.kernel.name}` has no variant in {asked}; it has {', '.join(known)}"
+            )
+        return chosen
 
     @cached_property
     def variants(self) -> tuple[Mapping[str, Value], ...]:

@@ -19,10 +19,12 @@ def verify(request: Request, progress: Progress | None = None, jobs: int = 1) ->
     """Run it all and return the verdict, the same whatever the number of `jobs` (processes).
 
     Raises CompileError where the kernel does not compile or the sizes do not fit a target,
-    GdslError where the simulator refuses the emitted text.
+    GdslError where the simulator refuses the emitted text, UsageError for a precision that the
+    kernel does not have.
     """
     show = progress or (lambda done, total, what: None)
     work = Work(request)
+    _ = request.chosen
     work.require_fit()
     found: dict[str, list[Case] | Skip] = {}
     if jobs > 1 and len(request.regimes) > 1:

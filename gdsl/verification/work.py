@@ -48,35 +48,30 @@ class _Way:
 
 
 class Work:
-    """Compiles once per target, precision and variant."""
+    """Compiles once per target and variant."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self._compiled: dict[tuple[object, ...], Compilation] = {}
 
-    def compilation(
-        self, target: str, precision: Precision | None, settings: Settings
-    ) -> Compilation:
-        key = (target, precision.name if precision else "", *settings.items())
+    def compilation(self, target: str, settings: Settings) -> Compilation:
+        """Return the kernel of a variant on its way to a target; every precision is of one text."""
+        key = (target, *settings.items())
         if key not in self._compiled:
-            extra: Settings = {}
-            if precision is not None and precision.settings:
-                takes = self.plan(target, settings).takes
-                extra = {key: v for key, v in precision.settings.items() if takes(key)}
-            chosen = {**self.request.settings, **settings, **extra}
+            chosen = {**self.request.settings, **settings}
             options = EmitOptions(target)
             self._compiled[key] = Compilation(self.request.definition, options, chosen)
         return self._compiled[key]
 
     def plan(self, target: str, settings: Settings) -> Plan:
-        """Return the plan of a variant, without what a precision changes."""
-        return self.compilation(target, None, settings).plan
+        """Return the plan of a variant."""
+        return self.compilation(target, settings).plan
 
     def require_fit(self) -> None:
         """Raise CompileError when the sizes asked for do not fit a target."""
         for target in self.request.targets:
             for lnc in self.request.lnc:
-                require_fit(self.compilation(target, None, {}), self.request.sizes, lnc)
+                require_fit(self.compilation(target, {}), self.request.sizes, lnc)
 
     def run(self, regime: str) -> list[Case] | Skip:
         """Run one regime; regimes share nothing but what is compiled."""
@@ -109,7 +104,7 @@ class Work:
             if dtypes not in references:
                 references[dtypes] = interpret(request.kernel, trial, bound, "float64")
             reference = references[dtypes]
-            plan = self.compilation(way.target, way.precision, way.settings).plan
+            plan = self.plan(way.target, way.settings)
             same = (way.precision.name, *plan.settings.items())
             if same not in admitted:
                 admitted[same] = bounds(
@@ -148,7 +143,7 @@ class Work:
             raise
 
     def _program(self, way: _Way) -> NkiProgram:
-        return self.compilation(way.target, way.precision, way.settings).program
+        return self.compilation(way.target, way.settings).program
 
     def _judge(
         self,

@@ -1,28 +1,26 @@
 """Tile programs of several kernels as the exports of one module.
 
 Functions that are the same in several programs are written once. Those that share only their name
-get the name of their export in front, so that each entry calls its own. Hand-written text calls its
-functions by the names it has; such a program keeps them, and the others give way.
+get the name of their export in front, so that each entry calls its own.
 """
 
 from __future__ import annotations
 
 from ast import literal_eval
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 
 from attrs import evolve
 
 from backends.nki.adapters.table import Adapter, Export
 from backends.nki.program.nodes import (
     For,
+    ForEach,
     Function,
     If,
     Invoke,
     Parameter,
     Program,
     Statement,
-    Verbatim,
 )
 from backends.nki.refusal import refuse
 from gdsl.algorithm.plan import Plan
@@ -113,24 +111,10 @@ def _told_apart(programs: Sequence[Program]) -> tuple[Program, ...]:
     clashing = {
         name for name, found in functions.items() if any(other != found[0] for other in found[1:])
     }
-    fixed = [program for program in programs if any(map(_is_text, _statements(program)))]
-    kept = [{function.name for function in program.functions} & clashing for program in fixed]
-    if any(one & other for one, other in combinations(kept, 2)):
-        raise UsageError("several kernels with hand-written parts; compile each alone")
     return tuple(
-        program
-        if program in fixed
-        else _renamed(program, {name: f"{program.entry}_{name}" for name in clashing})
+        _renamed(program, {name: f"{program.entry}_{name}" for name in clashing})
         for program in programs
     )
-
-
-def _statements(program: Program) -> tuple[Statement, ...]:
-    return (*program.body, *(s for function in program.functions for s in function.body))
-
-
-def _is_text(statement: Statement) -> bool:
-    return isinstance(statement, Verbatim)
 
 
 def _renamed(program: Program, names: Mapping[str, str]) -> Program:
@@ -159,7 +143,7 @@ def _call_renamed(statement: Statement, names: Mapping[str, str]) -> Statement:
     match statement:
         case Invoke(function=function):
             return evolve(statement, function=names.get(function, function))
-        case For(body=body):
+        case For(body=body) | ForEach(body=body):
             return evolve(statement, body=_calls_renamed(body, names))
         case If(then=then, otherwise=otherwise):
             return evolve(

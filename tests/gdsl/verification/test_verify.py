@@ -130,6 +130,13 @@ def test_a_text_that_rounds_by_itself_has_no_fp32_variant() -> None:
     assert list(precisions(gdsl.load("gdn_tkg_bf16_state").kernel, {})) == ["widened", "bf16"]
 
 
+def test_a_text_whose_inputs_are_all_fp32_has_no_bf16_variant() -> None:
+    kernel = gdsl.load("kda_tkg")
+    assert list(precisions(kernel.kernel, {})) == ["widened", "fp32"]
+    with pytest.raises(gdsl.GdslError, match="no variant in `bf16`; it has widened, fp32"):
+        gdsl.verify(kernel, regimes=["gaussian"], precisions=["bf16"])
+
+
 def test_the_interpreter_gets_the_object_of_semantics(monkeypatch: pytest.MonkeyPatch) -> None:
     """The reference must not pass through any rewrite of the compiler."""
     definition = gdsl.load("gdn_tkg")

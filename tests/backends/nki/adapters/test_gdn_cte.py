@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from backends.isa.targets import find_target
 from backends.nki import EMITTER
+from backends.nki.adapters import ADAPTERS
 from backends.simulator.options import SimOptions
 from backends.simulator.run import load_module
 from gdsl import api
@@ -168,3 +169,15 @@ def test_a_schedule_that_changes_a_default_of_the_callers_is_refused() -> None:
     compiled = api.compile(api.load("gdn_cte"), settings={"group": 4})
     with pytest.raises(UsageError, match="has group_size=8 for its callers, not 4"):
         EMITTER.adapt("nki_library", [compiled.compilation.plan], EmitOptions())
+
+
+def test_beside_all_other_exports_it_is_what_it_is_alone(arrays: dict[str, NDArray[Any]]) -> None:
+    """Functions that exports define differently must not call each other's."""
+    names = [export.kernel for export in ADAPTERS["nki_library"].exports]
+    results = []
+    for kernels in (names, ["gdn_cte"]):
+        plans = [api.compile(api.load(name)).compilation.plan for name in kernels]
+        text = EMITTER.adapt("nki_library", plans, EmitOptions())[0].text
+        entry = load_module(text, find_target("trn2"), SimOptions()).gdn_cte
+        results.append([x.tobytes() for x in entry(*vectors(arrays))])
+    assert results[0] == results[1]
