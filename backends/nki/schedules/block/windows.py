@@ -230,7 +230,7 @@ class Windows:
             length = self.contract.tensors[inputs[section.run.valid_len].name]
             lengths = {"lengths": View(length, length.shape), "places_sb": self._places}
             sides["ends"] = (ONE, length.element)
-        held: dict[str, Operand] = {}
+        held: dict[str, View] = {}
         partitions, chunks = windows_shape(self.rows.entries, heads, ONE)
         beside = block.let(f"{part.name}_chunks", chunks)
         for name, (width, kind) in sides.items():
