@@ -82,12 +82,12 @@ def project_tile(port_sb, weight_sb, moving_sb, start, many, width, heads, entri
     """Multiply a tile of a weight with the activation: `many` slices of `width` channels, from
     slice `start` of `heads` on."""
     most = BANK // entries
-    for slice in range(0, many, most):
-        count = min(most, many - slice)
+    for begin in range(0, many, most):
+        count = min(most, many - begin)
         sum_psum = nl.ndarray((width, count * entries), dtype=nl.float32, buffer=nl.psum)
         for place in range(count):
             for group in range(groups):
-                column = (group * many + slice + place) * width
+                column = (group * many + begin + place) * width
                 nisa.nc_matmul(
                     dst=sum_psum[:, place * entries : (place + 1) * entries],
                     stationary=weight_sb[:, column : column + width],
@@ -96,7 +96,7 @@ def project_tile(port_sb, weight_sb, moving_sb, start, many, width, heads, entri
                 )
         # From columns (slice, entry) to (entry, head).
         nisa.tensor_copy(
-            dst=port_sb.ap(pattern=[[entries * heads, width], [1, count], [heads, entries]], offset=start + slice),
+            dst=port_sb.ap(pattern=[[entries * heads, width], [1, count], [heads, entries]], offset=start + begin),
             src=sum_psum,
             engine=nisa.engine.scalar,
         )
@@ -130,7 +130,6 @@ def project_heads(rows_sb, weights_sb, weight, moving_sb, identity_sb, ones_sb, 
     """Multiply one column of a weight per head (`outer` runs of `inner`, `apart`) with the
     activation. Row (entry, head) comes onto partition row % 128 of column row // 128."""
     first, units, step, unit, groups, most, turn, slots = columns
-    many = min(most, units)
     at = turn % slots * (weights_sb.shape[1] // slots)
     heads = outer * inner
     sum_psum = nl.ndarray((heads, entries), dtype=nl.float32, buffer=nl.psum)
@@ -176,8 +175,7 @@ def fetch_windows(windows_sb, window, heads, entries, wide, columns, first, apar
         for head in range(0, heads, 128):
             count = min(128, heads - head)
             rows = some * count
-            column = entry * heads + head
-            begin = (entry // per * ((heads + 128 - 1) // 128) + head // 128) * wide * columns
+            begin = (entry // per * ((heads + 127) // 128) + head // 128) * wide * columns
             nisa.dma_copy(
                 dst=windows_sb[:rows, begin : begin + wide * columns],
                 src=window.ap(
@@ -224,13 +222,13 @@ def turn_taps(rows_sb, taps_sb, heads, taps):
 def slide_token(
     token_sb,
     new_window,
-    windows_sb,
     taps_sb,
     window,
     sum_sb,
     heads,
     entries,
     columns,
+    windows_sb,
     new_first,
     new_apart,
     new_step,
@@ -244,8 +242,8 @@ def slide_token(
         for head in range(0, heads, 128):
             count = min(128, heads - head)
             rows = some * count
+            begin = (entry // per * ((heads + 127) // 128) + head // 128) * wide * columns
             column = entry * heads + head
-            begin = (entry // per * ((heads + 128 - 1) // 128) + head // 128) * wide * columns
             token_psum = nl.ndarray((rows, wide), dtype=token_sb.dtype, buffer=nl.psum)
             nisa.nc_transpose(dst=token_psum, data=token_sb[:, column : column + rows], engine=nisa.engine.tensor)
             # The window slides by one column.
@@ -259,7 +257,7 @@ def slide_token(
                 nisa.tensor_copy(
                     dst=new_sb.ap(pattern=[[wide * columns, rows], [columns, wide], [1, columns - 1]], offset=0),
                     src=windows_sb.ap(
-                        pattern=[[(entries + max(1, 128 // heads) - 1) // max(1, 128 // heads) * ((heads + 128 - 1) // 128) * wide * columns, rows], [columns, wide], [1, columns - 1]],
+                        pattern=[[windows_sb.shape[1], rows], [columns, wide], [1, columns - 1]],
                         offset=begin + 1,
                     ),
                     engine=nisa.engine.gpsimd,
@@ -881,7 +879,7 @@ def gdn_block_tkg(
         # ========== What is small comes first, on ScalarE's ring ==========
         groups = Hid // 128
         assert K <= 128, "gdn_block_tkg needs at most 128 channels `K` of a head"
-        weight_bytes = (4 if W_in_qkv.dtype == nl.float32 else 2)
+        weight_bytes = 4 if W_in_qkv.dtype == nl.float32 else 2
         W_in_qkv_q_heads = min(own_heads, max(TILE // (weight_bytes * K * Hid), (RUN + weight_bytes * K - 1) // (weight_bytes * K)))
         W_in_qkv_k_heads = min(own_heads, max(TILE // (weight_bytes * K * Hid), (RUN + weight_bytes * K - 1) // (weight_bytes * K)))
         assert V <= 128, "gdn_block_tkg needs at most 128 channels `V` of a head"
@@ -900,11 +898,11 @@ def gdn_block_tkg(
         W_in_qkv_q_sb = nl.ndarray((K, B * own_heads), dtype=nl.bfloat16, buffer=nl.sbuf)
         W_in_qkv_k_sb = nl.ndarray((K, B * own_heads), dtype=nl.bfloat16, buffer=nl.sbuf)
         W_in_qkv_v_sb = nl.ndarray((V, B * own_heads * G), dtype=nl.bfloat16, buffer=nl.sbuf)
-        row_columns = (B * own_heads * G + 128 - 1) // 128
+        row_columns = (B * own_heads * G + 127) // 128
         W_in_a_sb = nl.ndarray((128, row_columns), dtype=nl.float32, buffer=nl.sbuf)
         W_in_b_sb = nl.ndarray((128, row_columns), dtype=nl.float32, buffer=nl.sbuf)
         W_in_z_sb = nl.ndarray((V, B * own_heads * G), dtype=nl.float32, buffer=nl.sbuf)
-        q_window_columns = (B + max(1, 128 // own_heads) - 1) // max(1, 128 // own_heads) * ((own_heads + 128 - 1) // 128) * K * W
+        q_window_columns = (B + max(1, 128 // own_heads) - 1) // max(1, 128 // own_heads) * ((own_heads + 127) // 128) * K * W
         q_windows_sb = nl.ndarray((128, q_window_columns), dtype=conv_state.dtype, buffer=nl.sbuf)
         # gdn_block_tkg.gdn:12: state win: bf16[B, C, W] = conv_state
         fetch_windows(
@@ -918,7 +916,7 @@ def gdn_block_tkg(
             apart=(2 * Hk * K + Hk * G * V) * W,
             step=K * W,
         )
-        k_window_columns = (B + max(1, 128 // own_heads) - 1) // max(1, 128 // own_heads) * ((own_heads + 128 - 1) // 128) * K * W
+        k_window_columns = (B + max(1, 128 // own_heads) - 1) // max(1, 128 // own_heads) * ((own_heads + 127) // 128) * K * W
         k_windows_sb = nl.ndarray((128, k_window_columns), dtype=conv_state.dtype, buffer=nl.sbuf)
         fetch_windows(
             windows_sb=k_windows_sb,
@@ -931,7 +929,7 @@ def gdn_block_tkg(
             apart=(2 * Hk * K + Hk * G * V) * W,
             step=K * W,
         )
-        v_window_columns = (B + max(1, 128 // (own_heads * G)) - 1) // max(1, 128 // (own_heads * G)) * ((own_heads * G + 128 - 1) // 128) * V * W
+        v_window_columns = (B + max(1, 128 // (own_heads * G)) - 1) // max(1, 128 // (own_heads * G)) * ((own_heads * G + 127) // 128) * V * W
         v_windows_sb = nl.ndarray((128, v_window_columns), dtype=conv_state.dtype, buffer=nl.sbuf)
         fetch_windows(
             windows_sb=v_windows_sb,
@@ -944,7 +942,7 @@ def gdn_block_tkg(
             apart=(2 * Hk * K + Hk * G * V) * W,
             step=V * W,
         )
-        q_tap_columns = (own_heads + 128 - 1) // 128 * K * W
+        q_tap_columns = (own_heads + 127) // 128 * K * W
         q_taps_rows_sb = nl.ndarray((min(own_heads, 128), q_tap_columns), dtype=nl.float32, buffer=nl.sbuf)
         load_taps(
             rows_sb=q_taps_rows_sb,
@@ -955,7 +953,7 @@ def gdn_block_tkg(
             first=first_head * K * W,
             step=K * W,
         )
-        k_tap_columns = (own_heads + 128 - 1) // 128 * K * W
+        k_tap_columns = (own_heads + 127) // 128 * K * W
         k_taps_rows_sb = nl.ndarray((min(own_heads, 128), k_tap_columns), dtype=nl.float32, buffer=nl.sbuf)
         load_taps(
             rows_sb=k_taps_rows_sb,
@@ -966,7 +964,7 @@ def gdn_block_tkg(
             first=(Hk * K + first_head * K) * W,
             step=K * W,
         )
-        v_tap_columns = (own_heads * G + 128 - 1) // 128 * V * W
+        v_tap_columns = (own_heads * G + 127) // 128 * V * W
         v_taps_rows_sb = nl.ndarray((min(own_heads * G, 128), v_tap_columns), dtype=nl.float32, buffer=nl.sbuf)
         load_taps(
             rows_sb=v_taps_rows_sb,
@@ -1108,13 +1106,13 @@ def gdn_block_tkg(
         slide_token(
             token_sb=W_in_qkv_q_sb,
             new_window=conv_out,
-            windows_sb=q_windows_sb,
             taps_sb=q_taps_sb,
             window=conv_state,
             sum_sb=q_sum_sb,
             heads=own_heads,
             entries=B,
             columns=W,
+            windows_sb=q_windows_sb,
             new_first=first_head * K * W,
             new_apart=(2 * Hk * K + Hk * G * V) * W,
             new_step=K * W,
@@ -1124,13 +1122,13 @@ def gdn_block_tkg(
         slide_token(
             token_sb=W_in_qkv_k_sb,
             new_window=conv_out,
-            windows_sb=k_windows_sb,
             taps_sb=k_taps_sb,
             window=conv_state,
             sum_sb=k_sum_sb,
             heads=own_heads,
             entries=B,
             columns=W,
+            windows_sb=k_windows_sb,
             new_first=Hk * K * W + first_head * K * W,
             new_apart=(2 * Hk * K + Hk * G * V) * W,
             new_step=K * W,
@@ -1140,13 +1138,13 @@ def gdn_block_tkg(
         slide_token(
             token_sb=W_in_qkv_v_sb,
             new_window=conv_out,
-            windows_sb=v_windows_sb,
             taps_sb=v_taps_sb,
             window=conv_state,
             sum_sb=v_sum_sb,
             heads=own_heads * G,
             entries=B,
             columns=W,
+            windows_sb=v_windows_sb,
             new_first=2 * Hk * K * W + first_head * G * V * W,
             new_apart=(2 * Hk * K + Hk * G * V) * W,
             new_step=V * W,

@@ -216,7 +216,7 @@ def slide_tokens(
             nisa.tensor_copy(
                 dst=line_sb.ap(pattern=[[wide * length, rows], [length, wide], [1, columns]], offset=0),
                 src=windows_sb.ap(
-                    pattern=[[(entries + max(1, 128 // heads) - 1) // max(1, 128 // heads) * ((heads + 128 - 1) // 128) * wide * columns, rows], [columns, wide], [1, columns]],
+                    pattern=[[(entries + max(1, 128 // heads) - 1) // max(1, 128 // heads) * ((heads + 127) // 128) * wide * columns, rows], [columns, wide], [1, columns]],
                     offset=chunk * wide * columns,
                 ),
                 engine=nisa.engine.gpsimd,
@@ -227,7 +227,7 @@ def slide_tokens(
             nisa.tensor_copy_predicated(
                 dst=selected_sb.ap(pattern=[[tokens * wide, rows], [wide, tokens], [1, wide]], offset=0),
                 src=tokens_sb.ap(
-                    pattern=[[(entries + max(1, 128 // heads) - 1) // max(1, 128 // heads) * ((heads + 128 - 1) // 128) * tokens * wide, rows], [wide, tokens], [1, wide]],
+                    pattern=[[(entries + max(1, 128 // heads) - 1) // max(1, 128 // heads) * ((heads + 127) // 128) * tokens * wide, rows], [wide, tokens], [1, wide]],
                     offset=chunk * tokens * wide,
                 ),
                 predicate=alive_sb.ap(pattern=[[tokens, rows], [1, tokens], [0, wide]], offset=0),
@@ -1009,7 +1009,7 @@ def gdn_verify(x, conv_weight, g_log, beta, accepted, valid_len, conv_states, st
     nisa.memset(dst=zeros_sb, value=0.0)
     if 0 < total:
         # ========== What is small comes first, on ScalarE's ring ==========
-        q_tap_columns = (own_heads + 128 - 1) // 128 * K * W
+        q_tap_columns = (own_heads + 127) // 128 * K * W
         q_taps_rows_sb = nl.ndarray((min(own_heads, 128), q_tap_columns), dtype=nl.float32, buffer=nl.sbuf)
         load_taps(
             rows_sb=q_taps_rows_sb,
@@ -1020,7 +1020,7 @@ def gdn_verify(x, conv_weight, g_log, beta, accepted, valid_len, conv_states, st
             first=first_head * K * W,
             step=K * W,
         )
-        k_tap_columns = (own_heads + 128 - 1) // 128 * K * W
+        k_tap_columns = (own_heads + 127) // 128 * K * W
         k_taps_rows_sb = nl.ndarray((min(own_heads, 128), k_tap_columns), dtype=nl.float32, buffer=nl.sbuf)
         load_taps(
             rows_sb=k_taps_rows_sb,
@@ -1031,7 +1031,7 @@ def gdn_verify(x, conv_weight, g_log, beta, accepted, valid_len, conv_states, st
             first=(Hk * K + first_head * K) * W,
             step=K * W,
         )
-        v_tap_columns = (own_heads * G + 128 - 1) // 128 * V * W
+        v_tap_columns = (own_heads * G + 127) // 128 * V * W
         v_taps_rows_sb = nl.ndarray((min(own_heads * G, 128), v_tap_columns), dtype=nl.float32, buffer=nl.sbuf)
         load_taps(
             rows_sb=v_taps_rows_sb,
@@ -1108,7 +1108,7 @@ def gdn_verify(x, conv_weight, g_log, beta, accepted, valid_len, conv_states, st
                         first_head,
                     )
                 if row == 0:
-                    q_chunks = (members + max(1, 128 // own_heads) - 1) // max(1, 128 // own_heads) * ((own_heads + 128 - 1) // 128)
+                    q_chunks = (members + max(1, 128 // own_heads) - 1) // max(1, 128 // own_heads) * ((own_heads + 127) // 128)
                     q_windows_sb = nl.ndarray((128, q_chunks * K * W), dtype=conv_states.dtype, buffer=nl.sbuf)
                     q_tokens_sb = nl.ndarray((128, q_chunks * T * K), dtype=x.dtype, buffer=nl.sbuf)
                     q_ends_sb = nl.ndarray((128, q_chunks), dtype=nl.int32, buffer=nl.sbuf)
@@ -1135,7 +1135,7 @@ def gdn_verify(x, conv_weight, g_log, beta, accepted, valid_len, conv_states, st
                         token_step=K,
                         token_next=2 * Hk * K + Hk * G * V,
                     )
-                    k_chunks = (members + max(1, 128 // own_heads) - 1) // max(1, 128 // own_heads) * ((own_heads + 128 - 1) // 128)
+                    k_chunks = (members + max(1, 128 // own_heads) - 1) // max(1, 128 // own_heads) * ((own_heads + 127) // 128)
                     k_windows_sb = nl.ndarray((128, k_chunks * K * W), dtype=conv_states.dtype, buffer=nl.sbuf)
                     k_tokens_sb = nl.ndarray((128, k_chunks * T * K), dtype=x.dtype, buffer=nl.sbuf)
                     k_ends_sb = nl.ndarray((128, k_chunks), dtype=nl.int32, buffer=nl.sbuf)
@@ -1161,7 +1161,7 @@ def gdn_verify(x, conv_weight, g_log, beta, accepted, valid_len, conv_states, st
                         token_step=K,
                         token_next=2 * Hk * K + Hk * G * V,
                     )
-                    v_chunks = (members + max(1, 128 // (own_heads * G)) - 1) // max(1, 128 // (own_heads * G)) * ((own_heads * G + 128 - 1) // 128)
+                    v_chunks = (members + max(1, 128 // (own_heads * G)) - 1) // max(1, 128 // (own_heads * G)) * ((own_heads * G + 127) // 128)
                     v_windows_sb = nl.ndarray((128, v_chunks * V * W), dtype=conv_states.dtype, buffer=nl.sbuf)
                     v_tokens_sb = nl.ndarray((128, v_chunks * T * V), dtype=x.dtype, buffer=nl.sbuf)
                     v_ends_sb = nl.ndarray((128, v_chunks), dtype=nl.int32, buffer=nl.sbuf)

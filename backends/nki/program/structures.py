@@ -118,16 +118,16 @@ class Slice(Structure):
 
 
 @frozen(str=False)
-class ElementBytes(Structure):
-    """Bytes of an element of a tensor argument of floats: 4 or 2."""
+class IsF32(Structure):
+    """Whether a tensor argument holds fp32; a condition, not an operand of anything tighter."""
 
     tensor: str
 
     def written(self) -> str:
-        return f"(4 if {self.tensor}.dtype == nl.float32 else 2)"
+        return f"{self.tensor}.dtype == nl.float32"
 
     def valued(self, names: Mapping[str, Any]) -> Any:
-        return names[self.tensor].element_bytes
+        return names[self.tensor].element_bytes == 4
 
     def parts(self) -> tuple[Number, ...]:
         return ()

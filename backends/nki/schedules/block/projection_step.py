@@ -14,6 +14,7 @@ from backends.nki.schedules.block.projection_stream import (
     WEIGHT,
     WEIGHTS,
     argument,
+    slot_of,
     tile_at,
     tiles_of,
     unpack_columns,
@@ -36,7 +37,7 @@ def _project_tile() -> Function:
     port, weight = argument("port_sb"), argument("weight_sb")
     block = Block(Names({*names}))
     most = block.let("most", BANK // entries)
-    with block.loop("slice", ZERO, many, most) as (body, first):
+    with block.loop("begin", ZERO, many, most) as (body, first):
         count = body.let("count", smallest(most, many - first))
         total = body.tile("sum_psum", (width, count * entries), F32, Space.PSUM)
         with (
@@ -106,10 +107,7 @@ def _project_heads() -> Function:
     groups, unit = _numbers("groups", "unit")
     rows, identity, ones = (argument(n) for n in ("rows_sb", "identity_sb", "ones_sb"))
     block = Block(Names({*names, *COLUMNS}), [unpack_columns()])
-    found = tile_at(block, WEIGHT, WEIGHTS, ZERO)
-    assert found.slot.index is not None
-    assert found.slot.index[1] is not None
-    at = found.slot.index[1].start
+    at = block.let("at", slot_of(WEIGHTS, ZERO))
     heads = block.let("heads", outer * inner)
     sums = block.tile("sum_psum", (heads, entries), F32, Space.PSUM)
     with block.loop("group", ZERO, groups) as (body, group):

@@ -35,6 +35,7 @@ from backends.nki.program.nodes import (
 from backends.nki.program.numbers import (
     ONE,
     ZERO,
+    Choice,
     Extent,
     Largest,
     Literal,
@@ -43,7 +44,7 @@ from backends.nki.program.numbers import (
     product,
     smallest,
 )
-from backends.nki.program.structures import ElementBytes, tupled
+from backends.nki.program.structures import IsF32, tupled
 from backends.nki.schedules.block.columns import Columns
 from backends.nki.select.constants import PARTITIONS
 
@@ -84,7 +85,9 @@ def bytes_of(views: Iterable[View]) -> Number:
 def element_bytes(tile: Tile) -> Number:
     """Return the bytes of an element of a tensor argument as the caller passed it."""
     of = tile.element.of
-    return Literal(tile.element.bytes) if of is None else ElementBytes(of)
+    if of is None:
+        return Literal(tile.element.bytes)
+    return Choice(IsF32(of), Literal(4), Literal(2))
 
 
 def units_per_tile(block: Block, stem: str, size: Number, columns: Columns, rows: Number) -> Number:
@@ -166,14 +169,18 @@ class TileAt:
 
 def tile_at(block: Block, weight: View, weights: View, number: Number) -> TileAt:
     """Bind where tile `number` of a weight lies."""
-    units, unit, groups, most, turn, slots = (
-        Name(n) for n in COLUMNS if n not in ("first", "step")
-    )
+    units, unit, groups, most = (Name(n) for n in ("units", "unit", "groups", "most"))
     start = block.let("start", number * most)
     many = block.let("many", smallest(most, units - start))
-    at = block.let("at", (turn + number) % slots * (weights.shape[1] // slots))
+    at = block.let("at", slot_of(weights, number))
     rows = weight.shape[0] // groups
     return TileAt(start, many, part(weights, (ZERO, rows), (at, groups * many * unit)))
+
+
+def slot_of(weights: View, number: Number) -> Number:
+    """Where the slot of tile `number` begins, in a function that has unpacked `COLUMNS`."""
+    turn, slots = Name("turn"), Name("slots")
+    return (turn + number) % slots * (weights.shape[1] // slots)
 
 
 def tiles_of() -> Number:

@@ -142,7 +142,7 @@ class Projections:
         columns = self.entries * self.heads(port)
         if port.field.wide is None:
             if self.row_columns is None:
-                tiles = (columns + PARTITIONS - 1) // PARTITIONS
+                tiles = (columns + (PARTITIONS - 1)) // PARTITIONS
                 self.row_columns = block.let("row_columns", tiles)
             shape: tuple[Number, Number] = (Literal(PARTITIONS), self.row_columns)
         else:

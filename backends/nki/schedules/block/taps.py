@@ -19,7 +19,7 @@ _ELEMENT = dtype_of("weight", F32.bytes)
 
 def rows_shape(heads: Number, wide: Number, taps: Number) -> tuple[Number, Number]:
     """Return the shape of taps as they come in: a head per partition, 128 heads side by side."""
-    return smallest(heads, PARTITIONS), (heads + PARTITIONS - 1) // PARTITIONS * (wide * taps)
+    return smallest(heads, PARTITIONS), (heads + (PARTITIONS - 1)) // PARTITIONS * (wide * taps)
 
 
 def _rows() -> View:

@@ -95,12 +95,12 @@ class TokenStep:
 def windows_shape(entries: Number, heads: Number, run: Number) -> tuple[Number, Number]:
     """Return the shape of all windows of a field on chip, each a run."""
     per = Largest(ONE, Literal(PARTITIONS) // heads)
-    chunks = (entries + per - 1) // per * ((heads + PARTITIONS - 1) // PARTITIONS)
+    chunks = (entries + per - 1) // per * ((heads + (PARTITIONS - 1)) // PARTITIONS)
     return Literal(PARTITIONS), chunks * run
 
 
 def _windows(element: Element) -> View:
-    shape = windows_shape(ENTRIES, HEADS, Name("wide") * COLUMNS)
+    shape = (Literal(PARTITIONS), Extent("windows_sb", 1))
     return View(Tile("windows_sb", shape, element, Space.SBUF), shape)
 
 
@@ -113,8 +113,7 @@ def _chunks(block: Block, wide: Number) -> Iterator[_Body]:
         with outer.loop("head", ZERO, HEADS, PARTITIONS, exact=True) as (body, head):
             body.let_named("count", smallest(PARTITIONS, HEADS - head))
             body.let_named("rows", SOME * COUNT)
-            body.let_named("column", entry * HEADS + head)
-            chunk = entry // per * ((HEADS + PARTITIONS - 1) // PARTITIONS) + head // PARTITIONS
+            chunk = entry // per * ((HEADS + (PARTITIONS - 1)) // PARTITIONS) + head // PARTITIONS
             body.let_named("begin", chunk * (wide * COLUMNS))
             yield _Body(body, wide)
 
@@ -127,6 +126,7 @@ class _Body:
     wide: Number
 
     def write(self, form: TokenStep) -> None:
+        self.block.let_named("column", Name("entry") * HEADS + Name("head"))
         newest, newest_row = self._token(form)
         if form.stored:
             self._slide(form, newest_row)
