@@ -5,10 +5,11 @@ fp32 and widened: e_rms 3e-6, e_max 3e-5, or what conditioning makes unavoidable
 (the rounding of exp(-1e-4) alone adds up to 1e-5), so there the limits are at least twice the
 errors of the interpreter in float32.
 
-bf16 operands: e_rms 2.5e-2, and also, token by token, twice the error of the interpreter whose
-operands are rounded to bf16 (`gdsl.verification.rounding`); chunked, 1.5 times the error of the
-plan evaluated on numpy with its own rounding. No limit is tighter than that of fp32. States kept in
-bf16 add the rounding of one store for each call.
+bf16 operands: e_rms 2.5e-2 unless the text itself casts to less than fp32, and also, token by
+token, twice the error of the interpreter whose operands are rounded to bf16
+(`gdsl.verification.rounding`); chunked, 1.5 times the error of the plan evaluated on numpy with its
+own rounding. No limit is tighter than that of fp32. States kept in bf16 add the rounding of one
+store for each call.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from gdsl.launch import output_dtype
 from gdsl.regimes.trial import Trial
 from gdsl.runner import Array
 from gdsl.verification.judge import Allowed, errors_max, errors_rms, group_scale, grouped
-from gdsl.verification.precisions import Precision
+from gdsl.verification.precisions import Precision, casts
 from gdsl.verification.rounding import round_operands
 from gdsl.verification.witnesses import Call, Result, group_axes, interpret, run_reference
 
@@ -68,11 +69,14 @@ def bf16_bounds(
     else:
         factor = _TOKEN_FACTOR
         own = interpret(round_operands(kernel), trial, bound, "declared")
+    # A text with casts may err as much as it does itself, however much that is: where q . k is near
+    # 0 before an RMSNorm, its own rounding is most of the output.
+    most = np.inf if casts(kernel) else BF16_RMS
     found: dict[str, Allowed] = {}
     for name in reference.outputs:
         expected = _grouped(kernel, reference, name)
         errors = errors_rms(_grouped(kernel, own, name), expected, group_scale(expected))
-        found[name] = Allowed(np.clip(factor * errors, FP32_RMS, BF16_RMS), None)
+        found[name] = Allowed(np.clip(factor * errors, FP32_RMS, most), None)
     return found
 
 

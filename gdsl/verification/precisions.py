@@ -61,15 +61,21 @@ def _takes_bf16(kernel: Kernel) -> bool:
     )
 
 
+_LOW = (Dtype.BF16, Dtype.F16)
+
+
 def _rounds(kernel: Kernel) -> bool:
     """Whether the text casts a value to less than fp32, or keeps a state in less."""
-    low = (Dtype.BF16, Dtype.F16)
-    casts = any(
-        isinstance(node, Cast) and node.dtype in low
+    return casts(kernel) or any(state.dtype in _LOW for state in kernel.states)
+
+
+def casts(kernel: Kernel) -> bool:
+    """Whether the text casts a value to less than fp32."""
+    return any(
+        isinstance(node, Cast) and node.dtype in _LOW
         for statement in kernel.body
         for node in _nodes(statement)
     )
-    return casts or any(state.dtype in low for state in kernel.states)
 
 
 def _nodes(statement: Statement) -> list[object]:

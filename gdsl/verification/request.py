@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
-from gdsl.errors import UsageError
+from gdsl.errors import CompileError, UsageError
 from gdsl.ir.kernel import Kernel
 from gdsl.options import TARGETS
 from gdsl.pipeline import Compilation, Definition
@@ -19,6 +20,7 @@ from gdsl.shapes import resolve_sizes
 from gdsl.verification.precisions import Precision, precisions
 
 if TYPE_CHECKING:
+    from gdsl.algorithm.plan import Plan
     from gdsl.algorithm.schedule_keys import Value
 
 LNC_BITS = "lnc-bits"
@@ -26,16 +28,16 @@ LNC_BITS = "lnc-bits"
 ALL_REGIMES: tuple[str, ...] = (*REGIMES, LNC_BITS)
 
 _PROMPT_HEADS = 4
-_PAST_CHUNK = 5
-"""Tokens behind the first chunk: a full one and a tail."""
+_TOKENS, _TAIL = 16, 5
+"""Tokens of a call that has no chunks, and behind those of one chunk."""
 
 
 @frozen
 class Request:
     """What to verify, and in which combinations.
 
-    Without a `shape`: the first named one. Of a kernel in chunked form it is cut to a few heads and
-    tokens, since its regimes bring the lengths they need.
+    Without a `shape`: the first named one. A prompt is cut to few tokens, since the regimes bring
+    the lengths they need, and in chunked form to few heads.
     """
 
     definition: Definition
@@ -57,20 +59,19 @@ class Request:
     @cached_property
     def chunk(self) -> int | None:
         """Tokens per chunk; None for a kernel without chunked runs."""
-        plan = Compilation(self.definition, settings=self.settings).plan
+        plan = self._plan({})
         return int(plan.settings["chunk"]) if plan.form == "chunked" else None
 
     @cached_property
     def sizes(self) -> dict[str, int]:
         """The size of every axis."""
         sizes = resolve_sizes(self.kernel, self.definition.shapes, self.shape)
-        if self.shape is not None or self.chunk is None:
-            return sizes
         setting = Setting(self.kernel, sizes, self.seed, self.chunk)
-        small = few_heads(setting, _PROMPT_HEADS)
-        if setting.scan_axis is not None:
-            tokens = min(sizes[setting.scan_axis], self.chunk + _PAST_CHUNK)
-            small[setting.scan_axis] = setting.tokens(tokens)
+        if self.shape is not None or setting.scan_axis is None:
+            return sizes
+        small = sizes if self.chunk is None else few_heads(setting, _PROMPT_HEADS)
+        tokens = (self.chunk or _TOKENS) + _TAIL
+        small[setting.scan_axis] = setting.tokens(min(sizes[setting.scan_axis], tokens))
         return resolve_sizes(self.kernel, (), small)
 
     @cached_property
@@ -89,15 +90,23 @@ class Request:
 
     @cached_property
     def variants(self) -> tuple[Mapping[str, Value], ...]:
-        """Each way to invert a chunk that the kernel lets its caller choose, as settings."""
+        """The settings to run: each way to invert a chunk that is safe and nobody has chosen."""
+        from gdsl.algorithm.plan import ChunkedRun
         from gdsl.algorithm.schedule_keys import SCHEDULE_KEYS
 
-        plan = Compilation(self.definition, settings=self.settings).plan
-        exposed = {item.key for item in plan.exposed}
-        if "inverse" not in exposed or "inverse" in self.settings:
+        solves = any(isinstance(run, ChunkedRun) and run.chunk.solve for run in self._plan({}).runs)
+        if not solves or "inverse" in self.settings:
             return ({},)
-        ways = [way for way in SCHEDULE_KEYS["inverse"].choices or () if way != "auto"]
-        return tuple({"inverse": way} for way in ways)
+        found: list[Mapping[str, Value]] = []
+        for way in SCHEDULE_KEYS["inverse"].choices or ():
+            with suppress(CompileError):
+                if way != "auto":
+                    self._plan({"inverse": way})
+                    found.append({"inverse": way})
+        return tuple(found)
+
+    def _plan(self, settings: Mapping[str, Value]) -> Plan:
+        return Compilation(self.definition, settings={**self.settings, **settings}).plan
 
     def repeat(
         self, regime: str, target: str, lnc: int, precision: str, settings: Mapping[str, Value]

@@ -26,9 +26,11 @@ def test_without_a_shape_a_prompt_has_few_heads_and_a_tail() -> None:
     assert request.sizes == {"B": 1, "Hk": 2, "G": 2, "T": 133, "K": 128, "V": 128}
     assert Request(gdsl.load("gdn_cte"), shape="short").sizes["T"] == 256
     assert Request(gdsl.load("gdn_tkg")).sizes["Hv"] == 32
+    window = Request(gdsl.load("gdn_conv1d_prefill")).sizes
+    assert (window["C"], window["T"]) == (8192, 21)
 
 
-def test_every_way_to_invert_that_a_caller_may_choose_is_run() -> None:
+def test_every_way_to_invert_that_is_safe_and_not_chosen_is_run() -> None:
     kernel = gdsl.load("gdn_cte")
     report = gdsl.verify(
         kernel, shape=SMALL, regimes=["gaussian"], targets=["trn2"], lnc=[1], precisions=["bf16"]
@@ -42,6 +44,8 @@ def test_every_way_to_invert_that_a_caller_may_choose_is_run() -> None:
     assert "--set inverse=neumann" in report.cases[1].repro
     chosen = Request(kernel, shape=SMALL, settings={"inverse": "schur"})
     assert chosen.variants == ({},)
+    for name in ("gdn_tkg", "mamba2_fwd"):
+        assert Request(gdsl.load(name)).variants == ({},)
 
 
 def test_processes_change_nothing(cli: Cli) -> None:

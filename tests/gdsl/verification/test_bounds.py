@@ -1,0 +1,50 @@
+"""Limits of bf16: those of the definition's own rounding, capped unless the text itself casts."""
+
+import numpy as np
+import pytest
+
+import gdsl
+from gdsl.ir.dtypes import Dtype
+from gdsl.pipeline import Compilation
+from gdsl.regimes.trial import Trial
+from gdsl.regimes.typed import bind_dtypes
+from gdsl.verification.bounds import BF16_RMS, bf16_bounds
+from gdsl.verification.precisions import casts
+from gdsl.verification.witnesses import interpret
+
+TEXT = """
+use delta_rule, norms
+kernel cancels:
+    axes B, H, K, V
+    dtypes X in bf16, f32
+    input q, k: f32[B, H, K]
+    input v: X[B, H, V]
+    input decay, beta: f32[B, H] in [0, 1]
+    state S: f32[B, H, K, V] = s0
+    o, S = step gated_delta({q}, k, v, decay, beta, S)
+    output out: f32[B, H, V] = rms_norm[V](o)
+    output s1 = S
+"""
+
+
+@pytest.mark.parametrize(("q", "cap"), [("q", BF16_RMS), ("bf16(q)", None)])
+def test_the_rounding_of_a_text_is_its_own_limit(q: str, cap: float | None) -> None:
+    """q . k = -2^-10 in float64 and 0 with q in bf16; the norm makes 1 of whatever is left."""
+    definition = gdsl.loads(TEXT.replace("{q}", q))
+    kernel = definition.kernel
+    assert casts(kernel) is (cap is None)
+    arguments = {
+        "q": np.array([[[1.0, 1 + 2.0**-10]]]),
+        "k": np.array([[[1.0, -1.0]]]),
+        "v": np.array([[[1.0, 2.0]]]),
+        "decay": np.ones((1, 1)),
+        "beta": np.ones((1, 1)),
+        "s0": np.zeros((1, 1, 2, 2)),
+    }
+    trial = Trial({"B": 1, "H": 1, "K": 2, "V": 2}, (arguments,))
+    bound = bind_dtypes(kernel, Dtype.BF16)
+    reference = interpret(kernel, trial, bound, "float64")
+    found = bf16_bounds(kernel, Compilation(definition).plan, trial, bound, reference)
+    assert found["s1"].rms.max() <= BF16_RMS
+    limit = float(found["out"].rms[0])
+    assert limit > 0.5 if cap is None else limit == cap
