@@ -14,14 +14,16 @@ from backends.nki.program.nodes import (
     F32,
     I32,
     U8,
+    Allocate,
     Element,
+    Integers,
     Parameter,
     Space,
     Tile,
     View,
     dtype_of,
 )
-from backends.nki.program.numbers import NONE, Extent, Name, Number, product
+from backends.nki.program.numbers import NONE, ONE, ZERO, Extent, Name, Number, product
 from backends.nki.refusal import refuse
 from gdsl.algorithm.schedule_keys import Value
 from gdsl.ir.dims import Dim
@@ -53,6 +55,8 @@ class Contract:
     """Tensor arguments that may be None."""
     required: list[str] = field(factory=list)
     """Arguments that must be given although the signature cannot say so."""
+    indices: dict[str, Tile] = field(factory=dict)
+    """Tensors of the kernel's own that count along an axis."""
     exposed: Mapping[str, Value] = field(factory=dict)
     """Defaults of the arguments that are schedule keys; the schedule must know them all."""
 
@@ -201,6 +205,21 @@ class Contract:
     def returns(self) -> tuple[str, ...]:
         """Names of what the kernel returns, in order."""
         return tuple(self.outputs[name].name for name in self.kernel.call.returns)
+
+    def index(self, axis: str, name: str) -> Tile:
+        """A tensor of 0, 1, 2, ... along an axis, which `write_indices` makes."""
+        return self.indices.setdefault(axis, Tile(name, (Name(axis),), F32, Space.PRIVATE_HBM))
+
+    def write_indices(self, block: Block) -> None:
+        """Make the tensors of `index`, in HBM: inputs of the kernel's own."""
+        for tile in self.indices.values():
+            block.statements.append(Allocate(tile))
+            shape: tuple[Number, ...] = (ONE, tile.shape[0])
+            count = block.tile(f"{tile.name}_count_sb", shape, I32)
+            block.do("iota", dst=count, pattern=Integers(((ONE, tile.shape[0]),)), offset=ZERO)
+            numbers = block.tile(f"{tile.name}_sb", shape, F32)
+            block.do("tensor_copy", dst=numbers, src=count)
+            block.do("dma_copy", dst=View(tile, tile.shape), src=numbers)
 
     def whole(self, name: str) -> View:
         """All of a tensor."""

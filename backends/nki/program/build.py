@@ -200,10 +200,11 @@ class Block:
 
     @contextmanager
     def when(self, condition: Number) -> Iterator[Block]:
-        """Add a trace-time decision without an else."""
+        """Add a trace-time decision without an else; nothing if there is nothing to do."""
         then = self.inner()
         yield then
-        self.statements.append(If(condition, tuple(then.statements)))
+        if then.statements:
+            self.statements.append(If(condition, tuple(then.statements)))
 
     def decide(self, condition: Number, then: Block, otherwise: Block) -> None:
         """Add a trace-time decision between two blocks."""

@@ -21,6 +21,7 @@ class Space(Enum):
     SBUF = "sbuf"
     PSUM = "psum"
     SHARED_HBM = "shared_hbm"
+    PRIVATE_HBM = "private_hbm"
     ARGUMENT = "argument"
     """An HBM tensor the caller passed."""
 

@@ -187,6 +187,8 @@ def binary(op: str, left: Numeric, right: Numeric) -> Number:
         return left
     if isinstance(left, Literal) and _LEFT_IDENTITY.get(op) == left.value:
         return right
+    if op == "and" and Literal(True) in (left, right):
+        return left if right == Literal(True) else right
     if op == "*" and ZERO in (left, right):
         return ZERO
     if op == "-" and left == right:

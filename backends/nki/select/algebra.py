@@ -99,6 +99,10 @@ class Algebra:
         """Return `arg` rounded to a dtype."""
         return self._one(Rounded(dtype, arg, arg.wide, arg.rows, arg.stage))
 
+    def renamed(self, axis: str, arg: Term) -> Term:
+        """Return the same values along another axis."""
+        return self._one(Op("renamed", (arg,), axis, arg.rows, arg.stage))
+
     def name(self, term: Term, name: str) -> None:
         """Note what the text calls a term, unless it has a name."""
         if not isinstance(term, Leaf | Known):

@@ -19,12 +19,12 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from backends.nki.program.numbers import Name
+from backends.nki.program.numbers import Name, Number
 from backends.nki.refusal import refuse
 from backends.nki.select.algebra import Algebra, split
 from backends.nki.select.terms import Stage, Term
 from backends.nki.select.translate import Translator
-from gdsl.canonical.form import DecayKind, Delta, Emit, ReadWhen
+from gdsl.canonical.form import Delta, Emit, ReadWhen
 from gdsl.ir.kernel import Run
 from gdsl.ir.node import Symbol
 
@@ -57,29 +57,38 @@ class DeltaTerms:
 
 
 def delta_terms(
-    translator: Translator, run: Run, delta: Delta, alive: Term | None = None
+    translator: Translator,
+    run: Run,
+    delta: Delta,
+    alive: Term | None = None,
+    first: Number | None = None,
 ) -> DeltaTerms:
     """Return the terms of a run. Where `alive` is 0 the decay is 1: the identity, if keys are 0.
 
+    `first` is 1 in the first of several sub-steps of a token, which decays the state, else 0.
     Raises CompileError for a form the decode schedule lacks.
     """
     _require_supported(run, delta)
-    inside = Translator(translator.algebra, translator.rows, translator.outer)
+    inside = Translator(
+        translator.algebra, translator.rows, translator.outer, index=translator.index
+    )
     for parameter, argument in zip(run.rule.params, run.args, strict=True):
         inside.terms[parameter] = term = translator.term(argument)
         translator.algebra.name(term, parameter.name)
     named = dict(zip(run.rule.results, run.results, strict=True))
-    return _Former(translator.algebra, inside, delta, named, alive).form()
+    return _Former(translator.algebra, inside, delta, named, alive, first).form()
 
 
 def _require_supported(run: Run, delta: Delta) -> None:
     span = run.span
-    if delta.substeps is not None:
+    early = next((emit for emit in delta.emits if not emit.after), None)
+    if delta.substeps is not None and early is not None:
         raise refuse(
-            f"sub-steps along `{delta.substeps}` in a decode step are not emitted yet", span
+            "an output of the state before the token is not emitted beside sub-steps",
+            early.span or span,
+            label="this output sees the state before the first sub-step",
+            help="form it in a kernel of its own, from the state that is passed in",
         )
-    if delta.decay.kind is DecayKind.VALUE_VECTOR:
-        raise refuse("a decay along the value axis is not emitted yet", delta.decay.span or span)
     for emit in delta.emits:
         if emit.axis != delta.key_axis:
             raise refuse(f"an output that sums over `{emit.axis}` is not emitted yet", emit.span)
@@ -95,6 +104,7 @@ class _Former:
         delta: Delta,
         results: Mapping[Symbol, Symbol],
         alive: Term | None,
+        first: Number | None,
     ) -> None:
         self.algebra = algebra
         self.names = results
@@ -107,6 +117,10 @@ class _Former:
         self.decay = None if factor is None else inside.term(factor)
         if self.decay is not None and alive is not None:
             self.decay = algebra.op("where", alive, self.decay, algebra.known(1.0))
+            algebra.name(self.decay, "decay")
+        if self.decay is not None and first is not None:
+            now = algebra.product(algebra.known(first), self.decay)
+            self.decay = algebra.op("add", now, algebra.known(1.0 - first))
             algebra.name(self.decay, "decay")
 
     def form(self) -> DeltaTerms:
@@ -121,8 +135,17 @@ class _Former:
             frozenset(self.exact),
         )
 
-    def _read(self, vector: Term, *, exact: bool = False) -> Term:
-        """sum[K](vector * S_old): the factor of the vector times a leaf."""
+    def _read(self, vector: Term, *, exact: bool = False, decayed: bool = False) -> Term:
+        """sum[K](vector * S_old): the factor of the vector times a leaf; of D * S_old if so asked.
+
+        A decay along V multiplies the result, any other the vector.
+        """
+        after: list[Term] = []
+        if decayed and self.decay is not None:
+            if self.decay.wide == self.delta.value_axis:
+                after.append(self.decay)
+            else:
+                vector = self.algebra.product(vector, self.decay)
         base, factor = split(self.algebra, vector)
         if exact:
             self.exact.add(base)
@@ -130,10 +153,7 @@ class _Former:
             name = f"read_{len(self.reads)}"
             self.reads.append(base)
             self.results.append(self.algebra.leaf(name, self.delta.value_axis, True, Stage.READS))
-        return self.algebra.product(factor, self.results[self.reads.index(base)])
-
-    def _decayed(self, vector: Term) -> Term:
-        return vector if self.decay is None else self.algebra.product(vector, self.decay)
+        return self.algebra.product(factor, self.results[self.reads.index(base)], *after)
 
     def _updates(self) -> list[Update]:
         delta, term = self.delta, self.inside.term
@@ -142,10 +162,8 @@ class _Former:
             base, factor = split(self.algebra, term(delta.write.key))
             found[base] = self.algebra.product(factor, term(delta.write.value))
         if delta.read is not None and delta.erase is not None:
-            vector = term(delta.read.vector)
-            if delta.read.when is ReadWhen.POST:
-                vector = self._decayed(vector)
-            r = self._read(vector)
+            post = delta.read.when is ReadWhen.POST
+            r = self._read(term(delta.read.vector), decayed=post)
             base, factor = split(self.algebra, term(delta.erase))
             erased = self.algebra.product(factor, r)
             written = found.get(base)
@@ -161,8 +179,7 @@ class _Former:
         if emit.query is not None:
             query = self.inside.term(emit.query)
             erased = emit.after and self.delta.erase is not None
-            vector = self._decayed(query) if emit.after else query
-            parts.append(self._read(vector, exact=erased))
+            parts.append(self._read(query, exact=erased, decayed=emit.after))
             if emit.after:
                 parts += [self._overlap(query, update) for update in updates]
         if emit.skip is not None:

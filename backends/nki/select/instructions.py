@@ -43,6 +43,8 @@ def write(s: Selector, term: Term, dst: Access, layout: Layout) -> None:
                 operand0=Literal(0.0),
                 engine=GPSIMD,
             )
+        case Op(name="renamed", args=(arg,)):
+            block.do("tensor_copy", dst=dst, src=s.access(arg, Layout.ROWS, at))
         case Op(name="power", args=(base, exponent)):
             _power(s, base, exponent, dst, layout, at)
         case Op(name="abs", args=(arg,)):

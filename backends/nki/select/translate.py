@@ -44,6 +44,8 @@ class Translator:
     """The value of every name met so far."""
     form: str = "a decode step"
     """What the terms belong to, for messages."""
+    index: Callable[[str], Term] | None = None
+    """Return 0, 1, 2, ... along an axis, where that can be had."""
 
     def leaf(
         self,
@@ -115,6 +117,13 @@ class Translator:
             case Cast(dtype=dtype, arg=arg):
                 inner = self._at(arg)
                 return inner if dtype.value == "f32" else self.algebra.rounded(dtype.value, inner)
+            case Index(axis=axis) if self.index is not None:
+                return self.index(axis)
+            case Rename(source=source, target=target, arg=arg) if not (
+                {source, target} & {*self.rows, *self.outer}
+            ):
+                inner = self._at(arg)
+                return self.algebra.renamed(target, inner) if inner.wide == source else inner
             case Rename() | Index() | Shift() | Unpack():
                 raise refuse(
                     f"`{_WRITTEN[type(expr)]}` in {self.form} is not emitted yet",

@@ -50,7 +50,7 @@ def _flags(phases: Phases, block: Block, shape: tuple[Number, Number]) -> View:
             dst=flags,
             data=lengths,
             op0=Token("nl.greater"),
-            operand0=Name("token"),
+            operand0=phases.window.outer[str(run.axis)],
         )
         return flags
     assert state.slots is not None

@@ -27,7 +27,7 @@ from backends.nki.schedules.decode.calls import ROWS
 from backends.nki.schedules.decode.order import order_loads, order_preparation
 from backends.nki.schedules.decode.reads import Moving, moving_keys, rounded_state
 from backends.nki.schedules.decode.states import load_states, store_states, store_token_states
-from backends.nki.schedules.decode.step import Step
+from backends.nki.schedules.decode.step import Step, several_steps
 from backends.nki.schedules.decode.turned import (
     turn_in,
     turn_out,
@@ -155,7 +155,7 @@ class Phases:
     @property
     def resident(self) -> bool:
         """Whether the states of a tile of rows stay in SBUF from token to token."""
-        return self.step.run.axis is not None
+        return several_steps(self.step.run, self.step.delta)
 
     @property
     def place(self) -> Number:

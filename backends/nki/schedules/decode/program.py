@@ -34,7 +34,13 @@ from backends.nki.schedules.decode.calls import (
 from backends.nki.schedules.decode.front import Front
 from backends.nki.schedules.decode.phases import PHASES, Phases
 from backends.nki.schedules.decode.pipeline import Pipeline
-from backends.nki.schedules.decode.step import only_run, row_axes, step_of
+from backends.nki.schedules.decode.step import (
+    only_run,
+    row_axes,
+    several_steps,
+    step_axes,
+    step_of,
+)
 from backends.nki.schedules.decode.tokens import TEAM, Tokens
 from backends.nki.select.constants import PARTITIONS, Constants
 from backends.nki.select.inputs import RowWindow
@@ -85,8 +91,8 @@ def decode_program(
     shares = front.begin(main, contract, axes, constants, addresses)
     window = RowWindow(axes, Name("row"), Name("rows"), shares=shares)
     first, last = _rows_of_this_core(main, window, axes)
-    if run.axis is not None:
-        outer: dict[str, Number] = {run.axis: Name("token")}
+    if several_steps(run, delta):
+        outer = step_axes(run, delta)
         teams = {axes[0]: TEAM} if shares else {}
         window = RowWindow(axes, Name("row"), Name("rows"), outer, {**shares, **teams})
     phases = Phases(
@@ -106,8 +112,9 @@ def decode_program(
     phases.write()
     functions, packs = _functions(phases, main)
     main.banner("Constants")
+    contract.write_indices(main)
     main.extend(constants.block)
-    if run.axis is not None:
+    if several_steps(run, delta):
         # A core may have no heads where cores share them.
         with main.when(compare("<", first, last)) if shares else nullcontext(main) as body:
             body.extend(front.loads)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from attrs import frozen
 
 from backends.nki.contract import Contract
-from backends.nki.program.numbers import Literal, Name, Number
-from backends.nki.refusal import refuse
+from backends.nki.program.build import compare
+from backends.nki.program.numbers import Choice, Literal, Name, Number
 from backends.nki.schedules.block.sections import Given, Sections, Value
 from backends.nki.select.addressing import axes_of, field_strides, strides
 from backends.nki.select.algebra import Algebra
@@ -19,6 +19,7 @@ from backends.nki.select.terms import Leaf, Stage, Term, children
 from backends.nki.select.translate import Translator
 from gdsl.algorithm.plan import Plan
 from gdsl.canonical.form import Delta
+from gdsl.ir.dims import Atom
 from gdsl.ir.dtypes import Dtype
 from gdsl.ir.expr import Ref
 from gdsl.ir.kernel import Input, Kernel, Let, Output, Run, State
@@ -94,6 +95,30 @@ def only_run(plan: Plan) -> tuple[Run, Delta, State]:
     return run, delta, next(s for s in plan.kernel.kernel.states if s.symbol == run.state)
 
 
+def several_steps(run: Run, delta: Delta) -> bool:
+    """Whether a call updates each state several times: tokens, or sub-steps of one."""
+    return run.axis is not None or delta.substeps is not None
+
+
+def step_axes(run: Run, delta: Delta) -> dict[str, Number]:
+    """Where the step at hand, number `token`, lies along the axes of tokens and of sub-steps."""
+    step: Number = Name("token")
+    found: dict[str, Number] = {}
+    if delta.substeps is not None:
+        found[delta.substeps] = step % Name(delta.substeps)
+        step = step // Name(delta.substeps)
+    if run.axis is None:
+        return found
+    if run.states_axis not in (None, run.axis):
+        found[str(run.states_axis)] = (step + 1) // every(run) - 1
+    return {run.axis: step, **found}
+
+
+def every(run: Run) -> Number:
+    """After how many tokens states are returned."""
+    return Name(run.every.name) if isinstance(run.every, Symbol) else Literal(run.every or 1)
+
+
 def row_axes(state: State, delta: Delta) -> tuple[str, ...]:
     """The axes a state maps over, in the order of its tensor."""
     return tuple(a for a in state.type.axes if a not in (delta.key_axis, delta.value_axis))
@@ -129,7 +154,8 @@ def step_of(
         sources[leaf] = chip.get(part.symbol) or _field(part, contract, window, delta.key_axis)
     for param in kernel.params:
         translator.terms[param.symbol] = algebra.known(Name(param.name))
-    alive, axis = _alive(translator, run, state)
+    translator.index = _indices(translator, contract, window, sources, delta.key_axis)
+    alive, axis = _alive(translator, run, state, window)
     if alive is not None:
         # What lies where nothing is to be done may be anything, so zeros are selected.
         found = [(item.symbol, item.name, item.type) for item in kernel.inputs]
@@ -147,7 +173,7 @@ def step_of(
             case Let(target=target, value=value):
                 translator.define(target, value)
             case Run():
-                terms = delta_terms(translator, statement, delta, alive)
+                terms = delta_terms(translator, statement, delta, alive, _first(delta, window))
                 for symbol, result in terms.outputs:
                     axes = (*window.axes, delta.value_axis)
                     leaf = translator.leaf(symbol, axes, Stage.OUTPUTS, symbol.name)
@@ -156,8 +182,6 @@ def step_of(
     outputs = sections.outputs
     states = [o for o in outputs if _is(o, run.state_out)]
     token_states = [o for o in outputs if run.states is not None and _is(o, run.states)]
-    if run.every not in (None, 1):
-        raise refuse("states after every few tokens are not emitted in a decode step", run.span)
 
     def value_of(output: Output) -> Term:
         value = translator.term(output.value)
@@ -206,18 +230,55 @@ def _default(item: Input) -> Number | None:
     return Literal(int(item.default) if whole else float(item.default))
 
 
+def _first(delta: Delta, window: RowWindow) -> Number | None:
+    """1.0 in the first sub-step of a token, else 0.0; None without sub-steps."""
+    if delta.substeps is None:
+        return None
+    first = compare("==", window.outer[delta.substeps], 0)
+    return Choice(first, Literal(1.0), Literal(0.0))
+
+
+def _indices(
+    translator: Translator,
+    contract: Contract,
+    window: RowWindow,
+    sources: dict[Leaf, Source | Placed],
+    key_axis: str,
+) -> Callable[[str], Term]:
+    """0, 1, 2, ... along an axis: a tensor in HBM like an input, or the step at hand."""
+    found: dict[str, Term] = {}
+
+    def index(axis: str) -> Term:
+        if axis in window.outer:
+            return translator.algebra.known(window.outer[axis])
+        if axis not in found:
+            name = f"index_{axis}"
+            leaf = translator.leaf(Symbol(name, -1), (axis,), Stage.INPUTS, name)
+            tile = contract.index(axis, name)
+            lies = strides((Atom(axis),))
+            sources[leaf] = InputSource(tile, lies, leaf.wide, window, key_axis)
+            found[axis] = leaf
+        return found[axis]
+
+    return index
+
+
 def _is(output: Output, symbol: Symbol) -> bool:
     return isinstance(output.value, Ref) and output.value.symbol == symbol
 
 
-def _alive(translator: Translator, run: Run, state: State) -> tuple[Term | None, str | None]:
+def _alive(
+    translator: Translator, run: Run, state: State, window: RowWindow
+) -> tuple[Term | None, str | None]:
     """Which rows do anything, as a row value, and the axis they differ along.
 
     A row does nothing behind the end of its sequence (token >= valid_len), or without any slot.
     """
     algebra = translator.algebra
     if run.valid_len is not None and run.axis is not None:
-        alive = algebra.op("gt", translator.terms[run.valid_len], algebra.known(Name("token")))
+        alive = algebra.op(
+            "gt", translator.terms[run.valid_len], algebra.known(window.outer[run.axis])
+        )
         axis = run.axis
     elif state.slots is not None:
         size, axis = algebra.known(Name(state.slots.axis)), state.slots.batch

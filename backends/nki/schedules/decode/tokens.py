@@ -12,6 +12,9 @@ and its outputs are zero.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from attrs import define
 
 from backends.nki.program.build import Block, compare
@@ -24,6 +27,7 @@ from backends.nki.program.numbers import (
     Name,
     Number,
     binary,
+    product,
     smallest,
 )
 from backends.nki.schedules.decode.calls import (
@@ -38,7 +42,9 @@ from backends.nki.schedules.decode.calls import (
 )
 from backends.nki.schedules.decode.phases import Phases
 from backends.nki.schedules.decode.states import LOAD
+from backends.nki.schedules.decode.step import every
 from backends.nki.select.addressing import Share
+from gdsl.ir.node import Symbol
 
 TEAM = Share(Name("first_entry"), Name("members"))
 """Entries of the batch that share what comes before their tokens."""
@@ -48,6 +54,16 @@ LAG = 2
 """Heads between the update of a state and its read, where the next group is the same one."""
 _COMING = "coming_"
 """Names the vectors of the token that is prepared next."""
+
+
+@contextmanager
+def _if(block: Block, condition: Number) -> Iterator[Block]:
+    """A trace-time decision, unless it is none."""
+    if condition == Literal(True):
+        yield block
+        return
+    with block.when(condition) as body:
+        yield body
 
 
 @define
@@ -61,8 +77,27 @@ class Tokens:
 
     @property
     def tokens(self) -> Number:
-        """T."""
-        return Name(str(self.phases.step.run.axis))
+        """Steps: T, times the sub-steps of each."""
+        axes = self.phases.step.run.axis, self.phases.step.delta.substeps
+        return product(tuple(Name(axis) for axis in axes if axis is not None))
+
+    def _complete(self, token: Number) -> Number:
+        """Whether a step is the last sub-step of a token."""
+        sub_steps = self.phases.step.delta.substeps
+        if sub_steps is None:
+            return Literal(True)
+        return compare("==", token % Name(sub_steps), Name(sub_steps) - 1)
+
+    def _returned(self, token: Number) -> Number:
+        """Whether the states after a step are returned."""
+        run, often = self.phases.step.run, every(self.phases.step.run)
+        due = self._complete(token)
+        if run.every in (None, 1) or run.axis is None:
+            return due
+        at = compare("==", (self.phases.window.outer[run.axis] + 1) % often, 0)
+        if isinstance(run.every, Symbol):
+            at = binary("and", compare(">", often, 0), at)
+        return binary("and", due, at)
 
     def write(self, main: Block, first: Number, last: Number) -> None:
         """Add the loops over rows [first, last) to the entry."""
@@ -157,7 +192,8 @@ class Tokens:
                     self.calls.call(each, "read_head", {**ahead, "head": other})
                 body.let_named("read", ready)
                 self._between(body, rows, head, now, ahead)
-            self.calls.call(chunk, "store_token_states", {})
+            with _if(chunk, self._returned(token)) as whole:
+                self.calls.call(whole, "store_token_states", {})
             with chunk.when(self._last(token)) as last:
                 self.calls.call(last, "store_states", {})
         with block.when(compare(">", next_heads, 0)) as shift:
@@ -198,7 +234,7 @@ class Tokens:
         heads = now["heads"]
         with block.when(after_head(head, OUTPUTS_AT, heads)) as outputs:
             self.calls.call(outputs, "group_outputs", now)
-        done = compare("==", now["lane"] + heads, rows)
+        done = binary("and", compare("==", now["lane"] + heads, rows), self._complete(now["token"]))
         with block.when(binary("and", done, after_head(head, FINISH_AT, heads))) as finish:
             self.calls.call(finish, "finish_rows", now)
         due = binary("and", compare(">", ahead["heads"], 0), compare("==", head, Name("deltas_at")))

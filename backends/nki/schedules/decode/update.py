@@ -8,7 +8,7 @@ from backends.nki.program.build import Block, compare, part, repeated
 from backends.nki.program.nodes import F32, If, Operand, Space, Token, View
 from backends.nki.program.numbers import Literal, Number
 from backends.nki.select.layouts import GPSIMD, Layout
-from backends.nki.select.terms import Known, Stage
+from backends.nki.select.terms import Known, Stage, Term
 
 if TYPE_CHECKING:
     from backends.nki.schedules.decode.phases import Phases
@@ -71,6 +71,8 @@ def _decayed(phases: Phases, old: View, row: Number) -> View:
     decay, block = phases.step.terms.decay, phases.blocks["update_head"]
     if decay is None:
         return old
+    if decay.wide == phases.step.delta.value_axis:
+        return _decayed_values(phases, decay, old, row)
     scale: Operand
     if isinstance(decay, Known):
         scale = decay.value
@@ -86,6 +88,27 @@ def _decayed(phases: Phases, old: View, row: Number) -> View:
         scale = part(by_key, None, (row, 1)) if varies else by_key
     decayed = block.tile("decayed_sb", old.shape, F32)
     block.do("activation", dst=decayed, op=Token("nl.copy"), data=old, scale=scale)
+    return decayed
+
+
+def _decayed_values(phases: Phases, decay: Term, old: View, row: Number) -> View:
+    """A decay along V, which lies on the row of its head, is spread over K like the delta."""
+    block, shape = phases.blocks["update_head"], old.shape
+    phases.ask("prepare_rows")
+    by_row = phases.selector.tile(decay, Layout.ROWS, Stage.INPUTS)
+    assert isinstance(by_row, View)
+    spread = block.tile("decay_psum", shape, F32, Space.PSUM)
+    rows = phases.lane + phases.heads
+    block.do(
+        "nc_matmul",
+        dst=spread,
+        stationary=repeated(phases.constants.identity(), row, rows, shape[0]),
+        moving=part(View(by_row.tile, by_row.tile.shape), (0, rows), None),
+        is_stationary_onezero=True,
+        accumulate=False,
+    )
+    decayed = block.tile("decayed_sb", shape, F32)
+    block.do("tensor_tensor", dst=decayed, data1=spread, data2=old, op=Token("nl.multiply"))
     return decayed
 
 

@@ -41,6 +41,20 @@ kernel placed:
     output s1: f32[B, H, V, K] = S
     output states: f32[B, T, H, K, V] = Ss
 """,
+    "states after every two tokens": f"""{RULE}
+kernel placed:
+    axes B, T <= 16, P, H, K, V
+    input q, k: f32[B, T, H, K]
+    input v: f32[B, T, H, V]
+    input valid_len: i32[B] in [0, 16]
+    state S: f32[B, H, K, V] = s0
+    o, S, Ss = scan[T < valid_len every 2 -> P] gated_delta(
+        l2norm[K](q), l2norm[K](k), v, 0.9, 0.5, S
+    )
+    output out: f32[B, T, H, V] = o
+    output s1: f32[B, H, K, V] = S
+    output states: f32[B, P, H, K, V] = Ss
+""",
     "tokens without a batch": f"""{RULE}
 kernel placed:
     axes T <= 16, H, K, V
@@ -52,7 +66,7 @@ kernel placed:
     output s1: f32[H, V, K] = S
 """,
 }
-SIZES = {"B": 3, "T": 3, "N": 5, "H": 37, "K": 16, "V": 24}
+SIZES = {"B": 3, "T": 5, "P": 2, "N": 5, "H": 37, "K": 16, "V": 24}
 REGIMES = ("gaussian", "padding", "slots", "reset")
 
 
@@ -61,6 +75,13 @@ def test_agrees_with_the_interpreter(text: str) -> None:
     definition = api.loads(text)
     axes = {axis.name for axis in definition.kernel.axes}
     shape = {axis: size for axis, size in SIZES.items() if axis in axes}
-    report = api.verify(definition, shape=shape, targets=("trn2",), lnc=(2,), regimes=REGIMES)
+    report = api.verify(
+        definition,
+        shape=shape,
+        targets=("trn2",),
+        lnc=(2,),
+        regimes=REGIMES,
+        settings={"form": "recurrent"} if "scan" in text else {},
+    )
     assert "gaussian" in report.run
     report.assert_ok()
