@@ -136,7 +136,7 @@ def _make_references(schedule: Schedule) -> Function:
     if masked:
         block.let_named("pairs", EMPTY)
         with block.each(("width",), Name("MASKED_LEVELS")) as body:
-            met = halves(body, ones, Name("width"), "met", U8)
+            met = halves(body, part(ones, None, (0, CHUNK)), Name("width"), "met", U8)
             body.append("pairs", Name(met.tile.name))
         (identity,) = stage.tiles("constants", "identity_f32")
         diagonal = block.tile("diagonal", SQUARE, U8)
@@ -172,7 +172,7 @@ def _scale_columns(schedule: Schedule) -> Function:
         half = body.let_named("half", SUBBLOCK // 2)
         middle = body.let_named("middle", ROW * SUBBLOCK + half)
         between = _named(
-            stage, body, "between", Item(Name("sums"), row), tile_of("constants", "ones")
+            stage, body, "between", Item(Name("sums"), row), tile_of("constants", "upto")
         )
         sums = channel_sums(body, "around", g, between, TILE, middle + half)
         factor = body.tile("factor", TURNED, like(kq_T))
@@ -261,7 +261,7 @@ def _scale_level(schedule: Schedule) -> Function:
     stage.numbers("constants", "sums")
     before = TILE // SUBBLOCK if _segments(schedule).subblock > 1 else ZERO
     between = stage.named(
-        "between", Item(Name("sums"), before + Name("level")), tile_of("constants", "ones")
+        "between", Item(Name("sums"), before + Name("level")), tile_of("constants", "upto")
     )
     sums = channel_sums(block, "across", g, between)
     factor = block.tile("factor", TURNED, like(kq_T))
