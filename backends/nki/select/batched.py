@@ -3,7 +3,6 @@
     sigmoid(x), x sigmoid(x),    stay ScalarE functions: one table load serves a batch of chunks,
     softplus(x)                  and no reciprocal of a whole tile is left for VectorE
     sum[K](c x)                  c sum[K](x) for a c without the axis: one value per token
-    1 / rsqrt(x)                 x rsqrt(x)
 
 Everything else is `Algebra`.
 """
@@ -49,22 +48,6 @@ class BatchAlgebra(Algebra):
             base, factor = split(self, arg)
             return self.product(factor, Algebra.fold(self, name, base, size))
         return Algebra.fold(self, name, arg, size)
-
-    def inverse(self, factor: Term) -> Term | None:
-        """Return 1 / factor for a product of numbers and rsqrt, which is never 0; else None."""
-        match factor:
-            case Known(value=value):
-                return self.known(1.0 / value)
-            case Op(name="rsqrt", args=(arg,)):
-                return self.product(arg, factor)
-            case Product(coefficient=coefficient, factors=factors):
-                inverses = [self.inverse(f) for f in factors]
-                known = [inverse for inverse in inverses if inverse is not None]
-                if len(known) < len(inverses):
-                    return None
-                return self.product(self.known(1.0 / coefficient), *known)
-            case _:
-                return None
 
 
 _FUNCTIONS = frozenset({"sigmoid", "softplus"})

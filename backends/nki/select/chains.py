@@ -160,6 +160,8 @@ def _emit(
     if tiles == [True]:
         op, _, reverse = steps[0]
         first, second = (operands[0], data) if reverse else (data, operands[0])
+        assert not isinstance(first, Number)
+        assert not isinstance(second, Number)
         engine = s.engine(op, at, first, second)
         chosen: dict[str, Operand] = {} if engine is None else {"engine": engine}
         block.do("tensor_tensor", dst=dst, data1=first, data2=second, op=Token(op), **chosen)

@@ -14,12 +14,14 @@ Sums over the key axis of products of vectors that are there transposed are done
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from attrs import define, field, frozen
 
 from backends.nki.program.build import part
-from backends.nki.program.nodes import F32, Access, Pattern, Space, Tile, Token, View
+from backends.nki.program.nodes import F32, Access, Pattern, Space, Tile, Token, View, dtype_of
 from backends.nki.program.numbers import ONE, ZERO, Extent, Literal, Name, Number, number
-from backends.nki.select.layouts import FOLDS, GPSIMD, MULTIPLY, VECTOR, Layout
+from backends.nki.select.layouts import FOLDS, GPSIMD, MULTIPLY, SCALAR, VECTOR, Layout
 from backends.nki.select.selector import Selector
 from backends.nki.select.terms import Fold, Known, Leaf, Product, Stage, Term
 
@@ -38,6 +40,8 @@ _SLOTS: dict[tuple[Stage, Stage], tuple[tuple[tuple[Number, Number], ...], Numbe
 """How the slots of one stage are seen from another: (step, count) in slots, and the first one."""
 _PRODUCT = {VECTOR: 150.0, GPSIMD: 245.0}
 """Nanoseconds that a product of two tiles in SBUF takes per slot of 128 columns."""
+_SQUARE = {VECTOR: 85.0, SCALAR: 125.0}
+"""The same for a square of 16-bit vectors."""
 
 
 @frozen
@@ -56,6 +60,8 @@ class TokenSelector(Selector):
 
     turned: dict[Leaf, Pattern] = field(factory=dict, kw_only=True)
     """Vectors along the key axis with keys on partitions, [K, slots, CHUNK]."""
+    ones: View = field(kw_only=True)
+    """Ones in the dtype of the turned vectors."""
     columns: dict[Term, Column] = field(factory=dict, kw_only=True)
     busy: dict[Token, float] = field(factory=dict, kw_only=True)
     """Work of engines per slot so far, so that products go to the one that has less."""
@@ -156,7 +162,8 @@ class TokenSelector(Selector):
         self.algebra.whole.add(factor)
         # It is computed by itself, in its own width.
         self.uses[factor] += 2
-        return self.algebra.product(factor, *wide)
+        # Last, so that what lies in PSUM need not wait for it.
+        return self.algebra.product(*wide, factor)
 
     def fold(self, name: str, arg: Term, dst: Access, at: Stage) -> None:
         """Reduce a term over its wide axis into `dst`, a column per slot."""
@@ -191,24 +198,27 @@ class TokenSelector(Selector):
         block, keys = self.blocks[arg.stage], self.sizes[self.key_axis]
         outer, block.origin = block.origin, self.algebra.spans.get(arg, block.origin)
         stem = self.algebra.stem(arg)
-        products = block.tile(f"{stem}_T", (keys, SLOTS * CHUNK), F32)
-        engine = self._less_busy()
         first, second = vectors
-        block.do(
-            "tensor_tensor",
-            dst=products,
-            data1=first,
-            data2=second,
-            op=Token(MULTIPLY),
-            engine=engine,
-        )
+        element = dtype_of(first.tile.name, first.tile.element.bytes)
+        products = block.tile(f"{stem}_T", (keys, SLOTS * CHUNK), element)
+        if first == second and self._less_busy(_SQUARE) is SCALAR:
+            block.do("activation", dst=products, op=Token("nl.square"), data=first)
+        else:
+            block.do(
+                "tensor_tensor",
+                dst=products,
+                data1=first,
+                data2=second,
+                op=Token(MULTIPLY),
+                engine=VECTOR,
+            )
         sums = block.tile(f"sum_{stem}", (CHUNK, SLOTS), F32, Space.PSUM)
         with block.loop("slot", 0, SLOTS) as (body, slot):
             body.do(
                 "nc_matmul",
                 dst=part(sums, None, (slot, 1)),
                 stationary=part(products, None, (slot * CHUNK, CHUNK)),
-                moving=part(self.constants.ones(), (0, keys), (0, 1)),
+                moving=part(self.ones, (0, keys), (0, 1)),
                 is_moving_onezero=True,
                 accumulate=False,
             )
@@ -220,10 +230,10 @@ class TokenSelector(Selector):
         there = all(view.tile.space is Space.SBUF for view in (first, second))
         if not there or not self.vectors or op not in (MULTIPLY, "nl.add"):
             return VECTOR
-        return self._less_busy()
+        return self._less_busy(_PRODUCT)
 
-    def _less_busy(self) -> Token:
-        after = {e: self.busy.get(e, 0.0) + cost for e, cost in _PRODUCT.items()}
+    def _less_busy(self, costs: Mapping[Token, float]) -> Token:
+        after = {e: self.busy.get(e, 0.0) + cost for e, cost in costs.items()}
         engine = min(after, key=lambda e: after[e])
         self.busy[engine] = after[engine]
         return engine

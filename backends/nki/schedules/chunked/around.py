@@ -12,18 +12,27 @@ from collections.abc import Iterator
 from attrs import define, field, frozen
 
 from backends.nki.contract import Contract
-from backends.nki.program.build import Block, Names, compare
-from backends.nki.program.nodes import F32, Element, Pattern, Space, Statement, Tile, View, dtype_of
+from backends.nki.program.build import Block, Names, compare, part
+from backends.nki.program.nodes import (
+    F32,
+    Allocate,
+    Element,
+    Pattern,
+    Space,
+    Statement,
+    Tile,
+    View,
+    dtype_of,
+)
 from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, Number
 from backends.nki.program.outline import used
 from backends.nki.program.structures import EMPTY, Values
 from backends.nki.refusal import refuse
 from backends.nki.schedules.chunked.addresses import Addresses
-from backends.nki.schedules.chunked.cut import cut
+from backends.nki.schedules.chunked.cut import cut, divided
 from backends.nki.schedules.chunked.formulas import Formulas, inputs_in
 from backends.nki.schedules.chunked.records import (
     CHUNK,
-    COLUMNS,
     KEYS,
     LANES,
     PAIR,
@@ -35,15 +44,15 @@ from backends.nki.schedules.chunked.records import (
 )
 from backends.nki.schedules.chunked.scan import Scan
 from backends.nki.select.constants import Constants
-from backends.nki.select.layouts import GPSIMD, VECTOR, Layout
+from backends.nki.select.layouts import GPSIMD, SCALAR, TENSOR, VECTOR, Layout
 from backends.nki.select.terms import Known, Leaf, Product, Stage, Term
 from backends.nki.select.tokens import Column, TokenSelector
 from gdsl.ir.kernel import Input, Output
 
-BUSY = {VECTOR: 2300.0, GPSIMD: 650.0}
+BUSY = {VECTOR: 2300.0, SCALAR: 2300.0, GPSIMD: 650.0}
 """Nanoseconds per chunk and lane that the stages of the rule keep engines busy, without k_left and
 with what VectorE alone can do around them."""
-BUSY_WITH_CHANNELS = {VECTOR: 3000.0, GPSIMD: 1000.0}
+BUSY_WITH_CHANNELS = {VECTOR: 3000.0, SCALAR: 3000.0, GPSIMD: 1000.0}
 _OPERAND = dtype_of("kq_T", 4)
 
 
@@ -73,6 +82,9 @@ class Around:
     results: list[tuple[Output, View]] = field(factory=list)
     """The outputs that are computed, and their tiles."""
     prologue: list[list[Statement]] = field(factory=list)
+    """What scores wait for."""
+    late: list[list[Statement]] = field(factory=list)
+    """What only the carried state and the outputs wait for."""
     epilogue: list[list[Statement]] = field(factory=list)
 
     def __attrs_post_init__(self) -> None:
@@ -89,13 +101,13 @@ class Around:
 
     @property
     def key_scaled(self) -> bool:
-        """Whether a factor of the key goes into beta and v."""
+        """Whether the key has a factor."""
         return self.formulas.key.factor != self.formulas.algebra.known(1)
 
     @property
     def value_scaled(self) -> bool:
-        """Whether v is computed from what is loaded."""
-        return self.key_scaled or self.formulas.value.factor != self.formulas.algebra.known(1)
+        """Whether v has a factor."""
+        return self.formulas.value.factor != self.formulas.algebra.known(1)
 
     @property
     def query_scaled(self) -> bool:
@@ -117,7 +129,7 @@ class Around:
     @property
     def used(self) -> set[str]:
         """Names that the statements mention."""
-        return used([s for cut in (*self.prologue, *self.epilogue) for s in cut])
+        return used([s for cut in (*self.prologue, *self.late, *self.epilogue) for s in cut])
 
     @property
     def shared(self) -> list[Statement]:
@@ -137,6 +149,7 @@ class Around:
             loads=Block(self.names),
             blocks=self.blocks,
             turned={f.query.leaf: _half(CHUNK), f.key.leaf: _half(ZERO)},
+            ones=self._ones(),
             busy=dict(BUSY_WITH_CHANNELS if self.scan.channels else BUSY),
         )
         targets = dict(self._targets())
@@ -148,12 +161,41 @@ class Around:
             view = self._named(name, term)
             self.selector.into(term, view, Layout.TOKENS)
             self.selector.hold(term, view, Layout.TOKENS)
+            if name == "k_unit":
+                self._turn_keys(view)
         if self.log_computed:
             self._mask_decays()
         for output, term in outputs:
             self._output(output, term)
-        self.prologue = cut(self.blocks[Stage.INPUTS].statements)
+        statements = self.blocks[Stage.INPUTS].statements
+        tiles = [s.tile for s in statements if isinstance(s, Allocate)]
+        narrow = [tile.name for tile in tiles if tile.shape == (CHUNK, SLOTS)]
+        early, late = divided(statements, ("g", "kq_T", *narrow))
+        self.prologue, self.late = cut(early), cut(late)
         self.epilogue = cut(self.blocks[Stage.OUTPUTS].statements)
+
+    def _ones(self) -> View:
+        """Ones in the dtype of the operands, to add over partitions with."""
+        block, query = self.blocks[Stage.KERNEL], self.scan.query
+        if not (self.key_scaled or self.query_scaled):
+            return tile_of("constants", "ones")
+        element = dtype_of(query.name, self.contract.element(query.name, query.dtype).bytes)
+        ones = block.tile("ones_of_operands", (CHUNK, ONE), element)
+        block.do("memset", dst=ones, value=Literal(1.0))
+        return ones
+
+    def _turn_keys(self, keys: View) -> None:
+        """Put the scaled keys where those that came in are."""
+        block = self.blocks[Stage.INPUTS]
+        turned = block.tile("k_unit_T", (KEYS, SLOTS * CHUNK), keys.tile.element, Space.PSUM)
+        with block.loop("slot", 0, SLOTS) as (body, slot):
+            body.do(
+                "nc_transpose",
+                dst=part(turned, None, (slot * CHUNK, CHUNK)),
+                data=part(keys, None, (slot * KEYS, KEYS)),
+                engine=TENSOR,
+            )
+        block.do("tensor_copy", dst=_half(ZERO), src=turned, engine=SCALAR)
 
     def _constants(self) -> Constants:
         block = self.blocks[Stage.KERNEL]
@@ -162,33 +204,33 @@ class Around:
     def _targets(self) -> Iterator[tuple[str, Term]]:
         """Tiles that the stages of the rule use, and their terms."""
         f, algebra = self.formulas, self.formulas.algebra
-        gates = "betas" if self.scan.channels else "log_and_beta"
         if self.log_computed:
             yield "g", f.log
         if self.key_scaled:
-            square = algebra.product(f.key.factor, f.key.factor)
-            algebra.whole.add(square)
-            first = ZERO if self.scan.channels else COLUMNS
-            yield "scaled_betas", algebra.product(self._column("beta", gates, first), square)
-            if not self.scan.channels:
-                left = algebra.product(self._column("left", "left", ZERO), square)
-                yield "k_left", algebra.product(left, f.key.leaf)
+            yield "k_unit", algebra.product(f.key.factor, f.key.leaf)
+            if self.scan.channels:
+                beta = self._column("beta", "betas")
+                yield "scaled_betas", algebra.product(beta, f.key.factor)
+            else:
+                for name, tile in (("k_decayed", "decays"), ("k_left", "left")):
+                    column = algebra.product(self._column(tile, tile), f.key.factor)
+                    yield name, algebra.product(column, f.key.leaf)
         if self.value_scaled:
-            yield "v", algebra.product(f.value.factor, f.key_inverse, f.value.leaf)
+            yield "v", algebra.product(f.value.factor, f.value.leaf)
         if self.query_scaled:
             yield "q_factor", f.query.factor
 
-    def _column(self, name: str, tile: str, first: Number) -> Term:
+    def _column(self, name: str, tile: str) -> Term:
         """A gate as a value per token and slot."""
         leaf = self.formulas.algebra.leaf(name, None, True, Stage.INPUTS)
         view = tile_of("gates", tile)
-        column = Column(view.tile, first + Name("column"), Name("chunks"))
+        column = Column(view.tile, Name("column"), Name("chunks"))
         self.selector.columns[leaf] = column
         return leaf
 
     def _named(self, name: str, term: Term) -> View:
-        field = tile_of("group", name)
-        element = field.tile.element if field.tile.element == F32 else _OPERAND
+        known = TILES["group"].get(name)
+        element = F32 if known is not None and known[1] == F32 else _OPERAND
         tile = Tile(name, (CHUNK, self.selector.width(term, Layout.TOKENS)), element, Space.SBUF)
         return self.blocks[Stage.INPUTS].create(tile)
 

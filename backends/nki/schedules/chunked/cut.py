@@ -28,6 +28,22 @@ Fields = Mapping[str, Collection[str]]
 """What each record holds, by its name."""
 
 
+def divided(
+    statements: Sequence[Statement], results: Collection[str]
+) -> tuple[list[Statement], list[Statement]]:
+    """Return what tiles of these names need, and the rest; each creates its tiles."""
+    needed, early = set(results), []
+    for statement in reversed(statements):
+        if not isinstance(statement, Allocate) and _results(statement) & needed:
+            needed |= used([statement])
+            early.append(statement)
+    urgent = early[::-1]
+    mine = {s.tile.name for s in statements if isinstance(s, Allocate)} & used(urgent)
+    first = [s for s in statements if isinstance(s, Allocate) and s.tile.name in mine]
+    rest = [s for s in statements if s not in first and not any(s is u for u in urgent)]
+    return [*first, *urgent], rest
+
+
 def cut(statements: Sequence[Statement]) -> list[list[Statement]]:
     """Return the statements in cuts; tiles are created where they are first used."""
     tiles = {s.tile.name: s for s in statements if isinstance(s, Allocate)}

@@ -107,7 +107,7 @@ def _decay_to_end(schedule: Schedule) -> Function:
     block = stage.block
     stage.numbers("group", "keys")
     g, k = stage.of_group("g", "k_sb")
-    beta = beta_of(schedule, stage)
+    beta = beta_of(schedule, stage, scaled=True)
     (after,) = stage.tiles("constants", "after")
     (masks,) = stage.numbers("constants", "sums")
     with block.when(compare("==", Length(masks), 0)) as body:

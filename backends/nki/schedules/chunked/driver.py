@@ -103,7 +103,8 @@ def _finished(schedule: Schedule) -> dict[str, tuple[str, tuple[Number, ...]]]:
     calls: dict[str, tuple[str, tuple[Number, ...]]] = {
         name: (name, (Name("constants"), GROUP, *RECORDS, part)) for name in cuts
     }
-    return calls | {"output": ("store_outputs", (GROUP, *RECORDS, TEAM, part))}
+    kept = ("keep_output", (GROUP, part))
+    return {"keep": kept} | calls | {"output": ("store_outputs", (GROUP, *RECORDS, TEAM, part))}
 
 
 def _other_work(schedule: Schedule) -> Function:
@@ -154,19 +155,19 @@ def _finish_in_turn(block: Block, carried: tuple[str, ...], finished: tuple[str,
     ):
         inner.append("parts", tupled(GROUP, Record((("step", step),))))
     parts = Name("parts")
+    *before, after = carried
+    turns = dict.fromkeys(before, 0)
+    turns |= {action: behind for behind, action in enumerate(finished[1:], 1)}
+    turns |= {after: 0, finished[0]: 0}
     with block.loop("time", 0, Length(parts) + len(finished) - 1) as (body, time):
-        with body.when(compare("<", time, Length(parts))) as inner:
-            inner.let_named("part", Item(parts, time))
-            for action in carried:
-                step = Item(Item(Name("part"), Literal(1)), Text("step"))
-                inner.append("work", tupled(Item(Name("part"), Literal(0)), Text(action), step))
-        for behind, action in enumerate(finished):
+        for action, behind in turns.items():
             place = time - behind
             there = binary("and", compare(">=", place, 0), compare("<", place, Length(parts)))
             with body.when(there) as inner:
                 inner.let_named("part", Item(parts, place))
                 group, part = (Item(Name("part"), Literal(i)) for i in range(2))
-                inner.append("work", tupled(group, Text(action), part))
+                given = Item(part, Text("step")) if action in carried else part
+                inner.append("work", tupled(group, Text(action), given))
 
 
 def _do_work(schedule: Schedule) -> Function:

@@ -105,7 +105,7 @@ def _records(main: Block, schedule: Schedule, fresh: Number) -> None:
 def _params(schedule: Schedule) -> tuple[str, ...]:
     """The numbers of the caller that what is computed around the rule needs."""
     formulas = schedule.scan.formulas
-    terms = (formulas.log, formulas.beta, formulas.key_inverse, *(t for _, t in formulas.outputs))
+    terms = (formulas.log, formulas.beta, formulas.key.factor, *(t for _, t in formulas.outputs))
     names = names_in(numbers_of(terms)) if schedule.around.output_computed else ()
     return tuple(p.name for p in schedule.scan.kernel.params if p.name in names)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from backends.nki.program.build import compare
-from backends.nki.program.nodes import Function, Pattern, Put, Statement, View
+from backends.nki.program.nodes import Function, Pattern, View
 from backends.nki.program.numbers import NONE, ZERO, Name, smallest
 from backends.nki.program.outline import used
 from backends.nki.program.structures import EMPTY, Item
@@ -28,23 +28,26 @@ def functions(schedule: Schedule) -> Iterator[Function]:
     if not around.output_computed:
         return
     results = {view.tile.name for _, view in around.results}
-    for place, cut in enumerate(around.epilogue):
-        # A group has the output of one chunk; the next one's may be there before this is used.
-        held: list[Statement] = [Put("part", "output", Name("output"))] if place == 0 else []
-        statements = [*held, *cut]
-        fields = dict(fields_of(schedule))
-        if place == 0:
-            fields["part"] = ()
+    yield _keep()
+    for place, statements in enumerate(around.epilogue):
         rest = [s for later in around.epilogue[place + 1 :] for s in later]
         yield function_of(
             f"after_rule_{place}",
             PARAMETERS,
             "Part of what becomes of the outputs of one chunk.",
             statements,
-            fields,
+            fields_of(schedule),
             {"part": used(rest) | results},
         )
     yield _store(schedule)
+
+
+def _keep() -> Function:
+    doc = "Note the output of a chunk: the next one's may be there before this is used."
+    stage = Stage("keep_output", ("group", "part"), doc)
+    (output,) = stage.numbers("group", "output")
+    stage.block.put("part", output=output)
+    return stage.done()
 
 
 def cuts(schedule: Schedule) -> tuple[str, ...]:

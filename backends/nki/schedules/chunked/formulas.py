@@ -3,11 +3,8 @@
 Vectors and outputs are terms of the layout TOKENS, scalar gates terms with a chunk's tokens along
 the wide axis. q = base * factor with a factor per token (an l2 norm, a scale) stays apart:
 
-    q = c q'     the factor of the output, o = c o'
-    k = r k'     w' = w / r, v' = v / r, beta' = beta r^2 give the same state with k' for k: both
-                 sides of the triangular system are divided by r of their row
-
-so that norms cost a value per token and no pass over the vectors; r must not be 0.
+    q = c q'     the factor of the output, o = c o': a norm costs a value per token and no pass
+    k = r k'     r goes with the decays that meet k' anyway; the scores take k, rounded once
 """
 
 from __future__ import annotations
@@ -85,8 +82,6 @@ class Formulas:
     gates: Side
     query: Vector
     key: Vector
-    key_inverse: Term
-    """1 over the key's factor."""
     value: Vector
     log: Term
     """The log decay: of `gates`, or of `tokens` for a decay per channel."""
@@ -134,29 +129,19 @@ def formulas_of(
     value = _vector(tokens, bound(chunk.value), "the value", run)
     algebra = tokens.translator.algebra
     assert isinstance(algebra, BatchAlgebra)
-    inverse = algebra.inverse(key.factor)
-    if inverse is None:
-        raise refuse(
-            "the chunked schedule needs a key that is an input times norms and numbers",
-            bound(solve.read).span or run.span,
-            label="this factor may be 0",
-            help="scale the key before the kernel, or use `form=recurrent`",
-        )
     channels = isinstance(segments, AnchoredSegments)
     log = (tokens if channels else gates).term(bound(segments.log))
     beta = gates.term(bound(ratio))
     leaf = algebra.leaf(run.results[0].name, chunk.value_axis, True, Stage.OUTPUTS)
     assert isinstance(leaf, Leaf)
-    if not isinstance(query.factor, Known):
-        # One value per token, not its parts.
-        algebra.whole.add(query.factor)
+    # One value per token, not its parts.
+    algebra.whole |= {v.factor for v in (query, key, value) if not isinstance(v.factor, Known)}
     tokens.translator.terms[run.results[0]] = algebra.product(query.factor, leaf)
     return Formulas(
         tokens=tokens,
         gates=gates,
         query=query,
         key=key,
-        key_inverse=inverse,
         value=value,
         log=log,
         beta=beta,

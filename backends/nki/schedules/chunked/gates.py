@@ -59,11 +59,13 @@ def of_slot(block: Block, view: View, first: Number, slot: Number) -> View:
     return part(view, None, (block.let("column_of_slot", place), 1))
 
 
-def beta_of(schedule: Schedule, stage: Stage) -> Callable[[Block, Number], View]:
-    """Return how to get at beta of a slot, with the key's factor where it has one."""
-    if schedule.around.key_scaled:
-        (scaled,) = stage.tiles("group", "scaled_betas")
-        return lambda block, slot: part(scaled, None, (slot, 1))
+def beta_of(
+    schedule: Schedule, stage: Stage, *, scaled: bool = False
+) -> Callable[[Block, Number], View]:
+    """Return how to get at beta of a slot, with the key's factor (if it has one) when `scaled`."""
+    if scaled and schedule.around.key_scaled:
+        (scaled_betas,) = stage.tiles("group", "scaled_betas")
+        return lambda block, slot: part(scaled_betas, None, (slot, 1))
     stage.numbers("group", "gates", "column", "steps")
     stage.numbers("gates", "chunks", "columns")
     if schedule.scan.channels:

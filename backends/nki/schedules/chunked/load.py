@@ -57,7 +57,16 @@ def steps(schedule: Schedule) -> tuple[Step, ...]:
         return ()
     group = (Name("group"),)
     kept = [Step(name, group) for name in ("keep_vectors", "keep_values", "turn_vectors")]
-    return tuple(kept) if schedule.scan.channels else (*kept, Step("scale_vectors", group))
+    return tuple(kept)
+
+
+def scales_later(schedule: Schedule) -> bool:
+    """Whether decays meet q and k of a group in a step of `prepare`, not where they are loaded.
+
+    There it would stand in the way of what makes scores, or take dead tokens.
+    """
+    scan, around = schedule.scan, schedule.around
+    return not scan.channels and (scan.valid is not None or bool(around.prologue))
 
 
 def _sources(schedule: Schedule) -> Mapping[str, tuple[Input, str | None, Number]]:
@@ -121,7 +130,7 @@ def _load_group(schedule: Schedule) -> Function:
     if scan.channels:
         if not around.log_computed:
             block.call("load_decays", Name("group"), Name("tensors"), Name("sizes"), TEAM)
-    elif scan.valid is None:
+    elif not scales_later(schedule):
         block.call("scale_vectors", Name("group"))
     return stage.done("group")
 
@@ -158,14 +167,6 @@ def _transfers(schedule: Schedule, stage: Stage, tiles: Mapping[str, View]) -> N
     with block.loop("slot", 0, SLOTS, share) as (body, slot):
         last = body.let_named("last", slot + share)
         tokens = body.let_named("tokens", Item(lengths, slot))
-        for name in sources:
-            item, _, width = sources[name]
-            tensor = schedule.contract.tensors[item.name]
-            offsets = Slice(Name(f"{_stem(name)}_offsets"), slot, last)
-            to = part(tiles[name], None, (slot * width, share * width))
-            step, *inner = strides[name]
-            source = View(tensor, tensor.shape)
-            body.call("load_rows", to, source, offsets, step, *(inner or [ONE]), tokens, width)
         turning = body.inner()
         for name, first in (("k_sb", ZERO), ("q_sb", CHUNK)):
             item = sources[name][0]
@@ -186,6 +187,14 @@ def _transfers(schedule: Schedule, stage: Stage, tiles: Mapping[str, View]) -> N
         else:
             alive = Item(Name("gates"), Text("alive"))
             body.statements.append(If(compare("==", alive, NONE), tuple(turning.statements)))
+        for name in sources:
+            item, _, width = sources[name]
+            tensor = schedule.contract.tensors[item.name]
+            offsets = Slice(Name(f"{_stem(name)}_offsets"), slot, last)
+            to = part(tiles[name], None, (slot * width, share * width))
+            step, *inner = strides[name]
+            source = View(tensor, tensor.shape)
+            body.call("load_rows", to, source, offsets, step, *(inner or [ONE]), tokens, width)
 
 
 def _others(schedule: Schedule) -> tuple[tuple[str, Number], ...]:

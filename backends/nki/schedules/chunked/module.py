@@ -120,4 +120,4 @@ def _constants(schedule: Schedule) -> tuple[Constant, ...]:
 def _steps(schedule: Schedule) -> tuple[Step, ...]:
     """The steps from loaded vectors to scores."""
     of_scores = scores_channel if schedule.scan.channels else scores
-    return tuple(s for part in (load, prologue, of_scores) for s in part.steps(schedule))
+    return (*load.steps(schedule), *prologue.steps(schedule, of_scores.steps(schedule)))

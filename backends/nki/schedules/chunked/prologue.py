@@ -11,6 +11,7 @@ from backends.nki.program.outline import defined, used
 from backends.nki.schedules.chunked.constants import select
 from backends.nki.schedules.chunked.cut import Fields, function_of
 from backends.nki.schedules.chunked.gates import per_slot
+from backends.nki.schedules.chunked.load import scales_later
 from backends.nki.schedules.chunked.operators import GREATER_EQUAL
 from backends.nki.schedules.chunked.prepare import Step
 from backends.nki.schedules.chunked.records import (
@@ -46,9 +47,10 @@ def functions(schedule: Schedule) -> Iterator[Function]:
         )
     if around.log_computed:
         yield _live_decays(schedule)
+    cuts = [*around.prologue, *around.late]
     later = [s for cut in around.epilogue for s in cut]
-    for place, statements in enumerate(around.prologue):
-        rest = [s for cut in around.prologue[place + 1 :] for s in cut]
+    for place, statements in enumerate(cuts):
+        rest = [s for cut in cuts[place + 1 :] for s in cut]
         wanted = used([*rest, *later]) | TILES["group"].keys()
         yield function_of(
             f"before_rule_{place}",
@@ -60,18 +62,25 @@ def functions(schedule: Schedule) -> Iterator[Function]:
         )
 
 
-def steps(schedule: Schedule) -> tuple[Step, ...]:
-    """Return the steps of `prepare` that come before those of the rule."""
-    arguments = (Name("constants"), Name("group"))
-    return tuple(
-        Step(f"before_rule_{place}", arguments) for place in range(len(schedule.around.prologue))
-    )
+def steps(schedule: Schedule, scores: Sequence[Step]) -> tuple[Step, ...]:
+    """Return the steps of scores with what they and the rest of the rule need around them."""
+    around = schedule.around
+    calls = [
+        Step(f"before_rule_{place}", (Name("constants"), Name("group")))
+        for place in range(len(around.prologue) + len(around.late))
+    ]
+    early, late = calls[: len(around.prologue)], calls[len(around.prologue) :]
+    scale = [Step("scale_vectors", (Name("group"),))] if scales_later(schedule) else []
+    if schedule.scan.channels or not calls:
+        return (*early, *scale, *scores, *late)
+    # Only the carried state waits for the first step of scores.
+    return (*early, *scale, *scores[1:], scores[0], *late)
 
 
 def fields_of(schedule: Schedule) -> Fields:
     """Return what each record holds, in the order in which records are found."""
     around, kernel = schedule.around, schedule.scan.kernel
-    made: list[Statement] = [s for cut in around.prologue for s in cut]
+    made: list[Statement] = [s for cut in (*around.prologue, *around.late) for s in cut]
     group = {*TILES["group"], *_NUMBERS, *_WIDTHS, "q_sb", "k_sb", "v_sb", *defined(made)}
     group |= {loaded.name for loaded in around.extra}
     axes = [axis.name for axis in kernel.axes]

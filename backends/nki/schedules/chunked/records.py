@@ -77,7 +77,7 @@ TILES: dict[str, dict[str, _Row]] = {
         # q exp(G), k exp(G), beta k exp(G_last - G); exp(G_last) per channel.
         **_rows(OPERAND, PER_KEY, "q_decayed", "k_decayed", "k_left"),
         **_rows(F32, (KEYS, SLOTS), "last_factor"),
-        # Where q and k have a factor per token: beta with that of the key, and that of the query.
+        # Where q and k have a factor per token: beta with that of the key; that of the query.
         **_rows(F32, (CHUNK, SLOTS), "scaled_betas", "q_factor"),
         # (q exp(G))^T, and W^T = -(X (k exp(G)))^T.
         **_rows(OPERAND, TURNED, "q_T", "W_T"),

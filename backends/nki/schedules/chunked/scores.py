@@ -62,11 +62,12 @@ def _scale_vectors(schedule: Schedule) -> Function:
     stage.numbers("gates", "columns", "chunks")
     decays, log_and_beta = stage.tiles("gates", "decays", "log_and_beta")
     q_sb, k_sb = stage.tiles("group", "q_sb", "k_sb")
-    scaled = [("q_decayed", q_sb, decays), ("k_decayed", k_sb, decays)]
+    scaled = [("q_decayed", q_sb, decays)]
     if schedule.around.key_scaled:
-        block.comment("q exp(G), k exp(G); g masked to the tokens up to each column.")
+        block.comment("q exp(G); g masked to the tokens up to each column.")
     else:
-        scaled.append(("k_left", k_sb, stage.tiles("gates", "left")[0]))
+        (left,) = stage.tiles("gates", "left")
+        scaled += [("k_decayed", k_sb, decays), ("k_left", k_sb, left)]
         block.comment(
             "q exp(G), k exp(G), beta k exp(G_last - G); g masked to the tokens up to each column."
         )
