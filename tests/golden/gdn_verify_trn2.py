@@ -843,7 +843,6 @@ def store_token_states(
     V,
     first_head,
     first_entry,
-    T,
 ):
     """Send the states after this token to HBM; zeros where it is no token."""
     alive_entries_sb, ended_entries_sb = entries
@@ -855,7 +854,7 @@ def store_token_states(
         nisa.dma_copy(
             dst=states_out.ap(
                 pattern=[[V, K], [K * V, many], [1, V]],
-                offset=token * Hk * G * K * V + first_head * G * K * V + first_entry * T * Hk * G * K * V + begin * K * V,
+                offset=token * Hk * G * K * V + first_head * G * K * V + begin * K * V,
                 scalar_offset=alive_entries_sb[:, first_entry + entry : first_entry + entry + 1],
                 indirect_dim=0,
             ),
@@ -869,7 +868,7 @@ def store_token_states(
         nisa.dma_copy(
             dst=states_out.ap(
                 pattern=[[V, K], [K * V, many], [1, V]],
-                offset=token * Hk * G * K * V + first_head * G * K * V + first_entry * T * Hk * G * K * V + begin * K * V,
+                offset=token * Hk * G * K * V + first_head * G * K * V + begin * K * V,
                 scalar_offset=ended_entries_sb[:, first_entry + entry : first_entry + entry + 1],
                 indirect_dim=0,
             ),
@@ -1421,7 +1420,6 @@ def gdn_verify(x, conv_weight, g_log, beta, accepted, valid_len, conv_states, st
                                 V,
                                 first_head,
                                 first_entry,
-                                T,
                             )
                             if token == T - 1:
                                 store_states(

@@ -53,7 +53,9 @@ def move_states(
     apart, step = row_step(tensor, window, tile.name)
     width = Name(delta.key_axis if values else delta.value_axis)
     slot = index is not None and index.slot
-    base = base_of(tensor, window)
+    # A slot stands in place of the entry.
+    shares = {a: share for a, share in window.shares.items() if not (slot and a == window.axes[0])}
+    base = base_of(tensor, evolve(window, shares=shares))
     options = {**ring, "oob_mode": SKIP} if slot else dict(ring)
 
     def transfer(body: Block, entry: Number, start: Number, many: Number, part_: View) -> None:

@@ -275,12 +275,12 @@ def _alive(
     A row does nothing behind the end of its sequence (token >= valid_len), or without any slot.
     """
     algebra = translator.algebra
+    conditions: list[Term] = []
+    axis: str | None = None
     if run.valid_len is not None and run.axis is not None:
-        alive = algebra.op(
-            "gt", translator.terms[run.valid_len], algebra.known(window.outer[run.axis])
-        )
-        axis = run.axis
-    elif state.slots is not None:
+        token, axis = algebra.known(window.outer[run.axis]), run.axis
+        conditions.append(algebra.op("gt", translator.terms[run.valid_len], token))
+    if state.slots is not None:
         size, axis = algebra.known(Name(state.slots.axis)), state.slots.batch
         valid = [
             algebra.product(
@@ -290,8 +290,9 @@ def _alive(
             for slot in (state.slots.read, state.slots.write)
             if slot is not None
         ]
-        alive = valid[0] if len(valid) == 1 else algebra.op("max", valid[0], valid[1])
-    else:
+        conditions.append(valid[0] if len(valid) == 1 else algebra.op("max", valid[0], valid[1]))
+    if not conditions:
         return None, None
+    alive = algebra.product(*conditions)
     algebra.name(alive, "alive")
     return alive, axis

@@ -138,3 +138,54 @@ def test_tokens_of_any_shape(
 
     sizes = {"B": B, "T": T, "P": T + 1, "Hk": Hk, "G": G, "K": K, "V": V, "W": W}
     agree("gdn_verify", sizes, lnc=lnc, change=change)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"B": 90, "T": 3, "Hk": 2, "G": 2, "K": 4, "V": 4},
+        {"B": 1, "T": 2, "Hk": 130, "G": 1, "K": 4, "V": 4},
+        {"B": 2, "T": 2, "Hk": 50, "G": 3, "K": 4, "V": 4},
+    ],
+    ids=["two teams of entries", "more heads than partitions", "more rows than partitions"],
+)
+def test_tokens_of_many_rows(agree: Agree, sizes: dict[str, int]) -> None:
+    agree("gdn_verify", {**sizes, "P": sizes["T"] + 1, "W": 4}, lnc=2)
+
+
+POOLED = """
+use delta_rule, conv
+kernel pooled:
+    axes B, N, T <= 16, H, K, V, W
+    input x: bf16[B, T, (H V)]
+    input w: f32[(H V), W]
+    input k: f32[B, T, H, K]
+    input beta: f32[B, T, H] in [0, 1]
+    input n: i32[B] in [0, 16]
+    input read, write: i32[B]
+    input keep: bool[B]
+    state win: bf16[N, (H V), W] = windows[N at read -> write] inplace or zeros unless keep
+    state S: f32[N, H, K, V] = pool[N at read -> write] inplace or zeros unless keep
+    v, win = scan[T < n] causal_conv(x, w, win)
+    o, S = scan[T < n] gated_delta(k / K, k / K, v, 0.5, beta, S)
+    output out: f32[B, T, H, V] = o
+    output windows = win
+    output pool = S
+"""
+
+
+@pytest.mark.parametrize("lnc", [1, 2])
+def test_tokens_in_a_pool(agree: Agree, lnc: int) -> None:
+    """Several tokens from slots: fresh, read-only and skipped rows, sequences that end early."""
+
+    def change(arrays: dict[str, Any]) -> None:
+        arrays["read"] = np.array([3, -1, 2, -1, 6], np.int32)
+        arrays["write"] = np.array([5, 1, 9, 9, 6], np.int32)
+        arrays["keep"] = np.array([True, True, True, True, False])
+        arrays["n"] = np.array([3, 2, 1, 3, 0], np.int32)
+
+    sizes = {"B": 5, "N": 7, "T": 3, "H": 3, "K": 8, "V": 16, "W": 4}
+    wanted, found = agree(POOLED, sizes, lnc=lnc, change=change)
+    kept = [0, 2, 3, 4]
+    for name in ("windows", "pool"):
+        assert found[name][kept].tobytes() == wanted[name][kept].tobytes()
