@@ -124,6 +124,20 @@ def kimi_delta(gate: Any, norm: Any, function: Any, hidden_size: int, tokens: in
     }
 
 
+def prompt_then_tokens(chunked: Any, recurrent: Any, decoded: int = 32) -> Any:
+    """A function of the KDA family that serves: a prompt in chunks, then token by token."""
+
+    def serve(q: Any, k: Any, v: Any, g: Any, beta: Any, s0: Any, *given: Any, **more: Any) -> Any:
+        tensors, prompt = (q, k, v, g, beta), q.shape[1] - decoded
+        first, state = chunked(
+            *(x[:, :prompt] for x in tensors), initial_state=s0, output_final_state=True, **more
+        )
+        rest, state = recurrent(*(x[:, prompt:] for x in tensors), state, *given, **more)
+        return torch.cat((first, rest), dim=1), state
+
+    return serve
+
+
 def initialised(gate: Any, bounded: bool) -> Any:
     """A gate module with the initialisation its model gives it."""
     torch.nn.init.normal_(gate.f_a_proj.weight, std=0.02)
@@ -139,23 +153,23 @@ def initialised(gate: Any, bounded: bool) -> Any:
     return gate
 
 
-def kimi_linear() -> Tensors:
+def kimi_linear(function: Any = kimi.recurrent_kimi_delta_attention, **tokens: int) -> Tensors:
     """Kimi-Linear: softplus gate."""
     config = kimi.KimiLinearConfig()
     gate = initialised(kimi.KimiLinearForgetGate(config), bounded=False)
     norm = kimi.KimiLinearRMSNormGated(128, eps=1e-5)
-    return kimi_delta(gate, norm, kimi.recurrent_kimi_delta_attention, config.hidden_size)
+    return kimi_delta(gate, norm, function, config.hidden_size, **tokens)
 
 
-def glm5_next(bounded: bool) -> Tensors:
+def glm5_next(
+    bounded: bool, function: Any = glm5.recurrent_kimi_delta_attention, **tokens: int
+) -> Tensors:
     """GLM-5-Next: the bounded gate (its default) or the softplus one."""
     config = glm5.Glm5NextTextConfig()
     gate = glm5.Glm5NextTextForgetGate(config)
     gate.safe_gate_lower_bound = -5.0 if bounded else None
     norm = glm5.Glm5NextTextRMSNormGated(128, eps=1e-5)
-    return kimi_delta(
-        initialised(gate, bounded), norm, glm5.recurrent_kimi_delta_attention, config.hidden_size
-    )
+    return kimi_delta(initialised(gate, bounded), norm, function, config.hidden_size, **tokens)
 
 
 def main(path: str) -> None:
@@ -178,6 +192,19 @@ def main(path: str) -> None:
         "kimi_linear": kimi_linear(),
         "glm5_next_bounded": glm5_next(bounded=True),
         "glm5_next_softplus": glm5_next(bounded=False),
+        "kimi_linear_serving": kimi_linear(
+            prompt_then_tokens(
+                kimi.chunk_kimi_delta_attention, kimi.recurrent_kimi_delta_attention
+            ),
+            tokens=PROMPT + 32,
+        ),
+        "glm5_next_serving": glm5_next(
+            True,
+            prompt_then_tokens(
+                glm5.chunk_kimi_delta_attention, glm5.recurrent_kimi_delta_attention
+            ),
+            tokens=PROMPT + 32,
+        ),
     }
     np.savez(
         path,
