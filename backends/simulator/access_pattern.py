@@ -7,7 +7,7 @@ from math import prod
 from operator import index as as_integer
 from typing import TYPE_CHECKING, Any
 
-from backends.isa.dtypes import Dtype, find_dtype
+from backends.isa.dtypes import INT32S, Dtype, find_dtype
 from backends.simulator import geometry
 from backends.simulator.dynamic import Dynamic
 from backends.simulator.faults import Fault
@@ -92,6 +92,11 @@ class AccessPatterns:
         """Return rows `indices[p]` of an HBM tensor as dimension 0."""
         if dim != 0:
             raise Fault("S218", "`vector_select` addresses dimension 0 only")
+        if hasattr(indices, "storage") and indices.size != indices.shape[0]:
+            raise Fault(
+                "S218",
+                f"`vector_select` takes a (P, 1) tensor of row numbers, not {list(indices.shape)}",
+            )
         dynamic = _rows(self, indices, indices.shape[0], 0, self.dtype, unit=self.strides[0])
         shape = (indices.shape[0], *self.shape[1:])
         return self.laid_out(self.dtype, shape, self.strides, self.offset, dynamic)
@@ -102,6 +107,8 @@ class AccessPatterns:
             raise Fault("S218", "`indirect` addresses on-chip tensors with an index in SBUF")
         if self.dynamic is not None:
             raise Fault("S218", "one run-time index per view; this view has one already")
+        if not index.dtype.is_integer:
+            raise Fault("S218", f"an index tensor holds integers, not `{index.dtype}`")
         if index.shape[0] != self.shape[0]:
             raise Fault(
                 "S218",
@@ -111,6 +118,8 @@ class AccessPatterns:
         if flat is None:
             raise Fault("S215", "`indirect` needs free dimensions that flatten")
         count = index.size if num_elem is None else num_elem
+        if type(count) is not int or count < 1:
+            raise Fault("S218", f"`num_elem` is a positive integer, not {count!r}")
         dynamic = Dynamic("columns", index, flat[0], self.free_size)
         shape, strides = (self.shape[0], count), (self.strides[0], flat[0])
         return self.laid_out(self.dtype, shape, strides, self.offset, dynamic)
@@ -121,8 +130,18 @@ def is_run_time(index: Any) -> bool:
     return isinstance(index, VirtualRegister) or hasattr(index, "storage")
 
 
+def _check_integers(index: NkiTensor) -> None:
+    """Refuse run-time indices of a type that no document shows."""
+    if index.dtype.name not in INT32S:
+        raise Fault(
+            "S218",
+            f"an index tensor holds 32-bit integers, not `{index.dtype}`",
+            help="use int32 or uint32",
+        )
+
+
 def check_scalar_index(index: Any) -> None:
-    """Refuse anything but a register or a one-element SBUF tensor."""
+    """Refuse anything but a register or a one-element SBUF tensor of integers."""
     if isinstance(index, VirtualRegister):
         return
     if not hasattr(index, "storage") or index.size != 1 or index.memory != "sbuf":
@@ -131,6 +150,7 @@ def check_scalar_index(index: Any) -> None:
             "a scalar run-time index is a register or a (1, 1) tensor in SBUF",
             values={"index": index},
         )
+    _check_integers(index)
 
 
 def _start(tensor: NkiTensor, new: Dtype, offset: int | None) -> int:
@@ -176,6 +196,7 @@ def _rows(
         raise Fault("S218", f"a table of row numbers addresses dimension 0, not {dim}")
     if not hasattr(index, "storage") or index.memory != "sbuf":
         raise Fault("S218", "a table of row numbers is a (P, 1) tensor in SBUF")
+    _check_integers(index)
     if index.size < rows:
         raise Fault("S218", f"{index.size} row numbers for {rows} rows")
     if unit is None:

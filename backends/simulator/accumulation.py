@@ -45,7 +45,7 @@ def settled(template: Template, dst: NkiTensor) -> Template:
     return template
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=128)
 def _missing(form: Form, place: _Place, places: tuple[_Place, ...]) -> NDArray[np.bool_] | None:
     """Return which elements of a view lie in none of `places`; None when all do."""
     written = np.zeros(form.size * form.itemsize, np.bool_)

@@ -12,6 +12,7 @@ from backends.isa.targets import PARTITIONS, PSUM_BANK_BYTES, PSUM_BYTES, Target
 from backends.simulator.faults import Fault
 from backends.simulator.machine import Machine, current, running
 from backends.simulator.memory import form_of
+from backends.simulator.stored_view import MOST_DIMENSIONS
 from backends.simulator.tensor import NkiTensor
 from backends.simulator.tokens import MemoryRegion
 
@@ -90,6 +91,12 @@ def _shape(shape: Sequence[int], region: MemoryRegion) -> tuple[int, ...]:
             "S201",
             f"shape {list(sizes)} in {region.name}: on-chip tensors have a partition dimension and "
             "at least one free dimension",
+        )
+    if region.on_chip and len(sizes) > MOST_DIMENSIONS:
+        raise Fault(
+            "S201",
+            f"shape {list(sizes)} in {region.name}: on-chip tensors have at most "
+            f"{MOST_DIMENSIONS} dimensions",
         )
     if region.on_chip and sizes[0] > PARTITIONS:
         raise Fault(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import index as as_integer
 from typing import Any
 
 from backends.simulator.faults import Fault
@@ -64,7 +65,10 @@ def _loop_recorder() -> Recorder:
 def _trip_bound(bound: Bound) -> int:
     """Return a loop bound as an integer. Raises Fault S111 when nobody can know it."""
     if not isinstance(bound, VirtualRegister):
-        return int(bound)
+        try:
+            return as_integer(bound)
+        except TypeError:
+            raise Fault("S111", f"a device loop counts to integers, not to {bound!r}") from None
     if bound.value is None:
         raise Fault(
             "S111",

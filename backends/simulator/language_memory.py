@@ -31,7 +31,9 @@ def full(
 ) -> NkiTensor:
     """Return a tensor of one value: a memset on chip, a dma from a filled element in HBM."""
     tensor = ndarray(shape, dtype, buffer, name)
-    value = float(fill_value) if tensor.dtype.is_float else int(fill_value)
+    # Integer tiles refuse a fraction, as `nisa.memset` does.
+    whole = tensor.dtype.is_integer and float(fill_value).is_integer()
+    value = int(fill_value) if whole else float(fill_value)
     if tensor.on_chip:
         _memset(dst=tensor, value=value)
         return tensor

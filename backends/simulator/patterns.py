@@ -22,6 +22,8 @@ STEP_LIMIT = 2**15
 """Access-pattern steps are int16."""
 COUNT_LIMIT = 2**16
 """Access-pattern counts are uint16."""
+_MOST_PAIRS = 5
+"""The partitions and the four dimensions that the hardware steps over."""
 _MOST = 4096
 """Patterns kept, and layouts kept by form; a dropped one costs a check more."""
 
@@ -112,8 +114,12 @@ def check_partitions(
     """
     free = form.bytes_per_partition // dtype.bytes
     counts, steps = pattern.counts, pattern.steps
-    if len(counts) < 2:
-        raise Fault("S217", "an on-chip pattern has a partition pair and at least one free pair")
+    if not 2 <= len(counts) <= _MOST_PAIRS:
+        raise Fault(
+            "S217",
+            f"an on-chip pattern has a partition pair and one to {_MOST_PAIRS - 1} free pairs, "
+            f"got {len(counts)} pairs",
+        )
     if counts[0] > 1 and steps[0] != free:
         raise Fault(
             "S217",

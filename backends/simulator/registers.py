@@ -35,6 +35,14 @@ class VirtualRegister:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
     __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = __mod__ = __rmod__ = _refuse
     __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same register; what it holds cannot be compared."""
+        if isinstance(other, (int, float)):
+            self._refuse()
+        return self is other
+
     __int__ = __float__ = __index__ = _refuse
 
     def __bool__(self) -> bool:

@@ -22,6 +22,9 @@ from backends.simulator.numerics import round_to
 from backends.simulator.options import active_options
 from backends.simulator.tokens import MemoryName
 
+MOST_DIMENSIONS = 5
+"""Of a view on chip: the partitions and four that a pattern steps over."""
+
 
 class StoredView:
     """A view. Element `i` lives at element `offset + sum(strides[k] * i[k])` of the storage.
@@ -49,7 +52,13 @@ class StoredView:
         offset: int,
         dynamic: Dynamic | None = None,
     ) -> Self:
-        """Return another view of the storage."""
+        """Return another view of the storage. Raises Fault S214 for a rank that NKI lacks."""
+        if self.layout.on_chip and not 2 <= len(shape) <= MOST_DIMENSIONS:
+            raise Fault(
+                "S214",
+                f"a view {list(shape)} of rank {len(shape)}; on-chip views have 2 to "
+                f"{MOST_DIMENSIONS} dimensions",
+            )
         moves = None if dynamic is None else (dynamic.kind, dynamic.unit)
         layout = layout_of(self.storage, dtype, shape, strides, offset, moves)
         return type(self)(self.storage, layout, offset, dynamic)

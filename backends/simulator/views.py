@@ -28,6 +28,13 @@ class Views:
     def slice(self: NkiTensor, dim: int, start: int, end: int, step: int = 1) -> NkiTensor:  # type: ignore[misc]
         """Return elements start, start + step, ... below `end` of one dimension."""
         axis = _axis(self, dim)
+        size = self.shape[axis]
+        if not 0 <= start < end <= size:
+            raise Fault(
+                "S210",
+                f"`slice` from {start} to {end} is empty or outside dimension {axis} of {size}",
+                values={"shape": self.shape},
+            )
         key = (slice(None),) * axis + (slice(start, end, step),)
         return self[key]
 
@@ -54,6 +61,8 @@ class Views:
     def broadcast(self: NkiTensor, dim: int, size: int) -> NkiTensor:  # type: ignore[misc]
         """Return the view with a dimension of size 1 repeated `size` times."""
         axis = _axis(self, dim)
+        if type(size) is not int or size < 1:
+            raise Fault("S214", f"`broadcast` to `{size!r}`; a size is a positive integer")
         if self.shape[axis] != 1:
             raise Fault(
                 "S214",
@@ -217,6 +226,8 @@ def _axis(tensor: NkiTensor, dim: int) -> int:
 
 def _complete(sizes: Ints, total: int, what: str) -> Ints:
     """Return sizes whose product is `total`, with one -1 filled in."""
+    if any(type(n) is not int or n < -1 for n in sizes):
+        raise Fault("S214", f"`{what}` to {list(sizes)}; sizes are positive integers, or one -1")
     known = prod(n for n in sizes if n != -1)
     if sizes.count(-1) == 1 and known > 0 and total % known == 0:
         return tuple(total // known if n == -1 else n for n in sizes)

@@ -52,7 +52,7 @@ ROWS: tuple[Instruction, ...] = (
             EngineUse("gpsimd", spaces=SBUF, dtypes=INT32S, operators=_NATIVE_INT32),
             EngineUse("vector", operators=engine_operators("vector")),
             EngineUse("gpsimd", spaces=SBUF, operators=frozenset({"power"})),
-            EngineUse("gpsimd", spaces=SBUF, on_request=True),
+            EngineUse("gpsimd", spaces=SBUF, operators=ARITHMETIC, on_request=True),
         ),
         shape=Shape.ELEMENTWISE,
         one_psum=(("data1", "data2"),),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from math import prod
 
@@ -10,6 +11,7 @@ import numpy as np
 from backends.isa.dtypes import PACKED
 from backends.isa.operators import OPERATORS
 from backends.isa.rows.activation import ACTIVATE2_PAIRS
+from backends.isa.schema import Kind
 from backends.isa.targets import QUADRANT
 from backends.simulator.faults import Fault
 from backends.simulator.instructions.call import BoundCall
@@ -24,11 +26,42 @@ from backends.simulator.instructions.shape_rules import KEEP
 from backends.simulator.tensor import NkiTensor
 
 _MAX_PATTERN = 4
+_MAX8_RANK = 3
+_INT32 = (-(2**31), 2**31 - 1)
+_EXACT = 2**24
+"""fp32 tells integers apart below this."""
+_FP32_MAX = float(np.finfo(np.float32).max) * (1 + 2.0**-25)
+"""What rounds to a finite fp32 number."""
+_FP32_KINDS = frozenset({Kind.NUMBER, Kind.OPERAND, Kind.IN_OR_NUMBER})
 _MASK_LENGTH = QUADRANT
 _GATHER_WIDTHS = (1, 2, 4, 8, 16, 32)
 _GATHER_INDICES = 4096
 _GPSIMD_DMA_BYTES = {4: 1024, 2: 512, 1: 256}
 """Bytes per partition that `dma_engine.gpsimd_dma` moves, by element size."""
+
+
+def _old_reciprocal(call: BoundCall) -> None:
+    if call["op"] == "reciprocal" and call["bias"] is not None and call.target.generation < 3:
+        raise Fault("S303", f"`nl.reciprocal` takes no `bias` on {call.target.name}")
+
+
+def _maxima(call: BoundCall) -> None:
+    src: NkiTensor = call["src"]
+    if src.ndim > _MAX8_RANK:
+        raise Fault("S314", f"`src` of `max8` has rank {src.ndim}; at most {_MAX8_RANK} is allowed")
+
+
+def check_constants(call: BoundCall) -> None:
+    """Numbers are fp32 in the instruction (S326)."""
+    for param in call.row.params:
+        value = call.values[param.name]
+        if type(value) not in (int, float) or param.kind not in _FP32_KINDS:
+            continue
+        if math.isfinite(value) and abs(value) > _FP32_MAX:
+            raise Fault(
+                "S326",
+                f"`{param.name}` of `{call.row.name}` is {value!r}, beyond the range of fp32",
+            )
 
 
 def check_arguments(call: BoundCall) -> None:
@@ -39,7 +72,7 @@ def check_arguments(call: BoundCall) -> None:
 
 def _unary_operand(call: BoundCall) -> None:
     """A unary operator ignores its operand, which is None or 0; a binary one needs it."""
-    for slot, operand in (("op0", "operand0"), ("op1", "operand1")):
+    for slot, operand in (("op0", "operand0"), ("op0", "imm0"), ("op1", "operand1")):
         operator, value = call.values.get(slot), call.values.get(operand)
         if operand not in call.values:
             continue
@@ -90,6 +123,9 @@ def _report(call: BoundCall, severity: str, code: str, message: str) -> None:
 
 def _pattern(call: BoundCall) -> None:
     pattern, dst = call["pattern"], call["dst"]
+    numbers = (call["offset"], call["channel_multiplier"], *(step for step, _ in pattern))
+    if any(not _INT32[0] <= number <= _INT32[1] for number in numbers):
+        raise Fault("S323", f"`{call.row.name}` counts in int32, {max(numbers, key=abs)} is beyond")
     count = prod(count for _, count in pattern)
     if not pattern or len(pattern) > _MAX_PATTERN or count != dst.free_size:
         raise Fault(
@@ -116,6 +152,12 @@ def _memset(call: BoundCall) -> None:
 
 
 def _range_constant(call: BoundCall) -> None:
+    if call["range_start"] + call["dst"].free_size > _EXACT:
+        raise Fault(
+            "S326",
+            f"`range_select` counts in fp32, which is exact below {_EXACT} only",
+            values={"range_start": call["range_start"], "elements": call["dst"].free_size},
+        )
     if np.float32(call["on_false_value"]) != np.finfo(np.float32).min:
         raise Fault(
             "S326",
@@ -261,16 +303,19 @@ _RULES: dict[str, tuple[Callable[[BoundCall], None], ...]] = {
     "scalar_tensor_tensor": (_column_type,),
     "tensor_scalar": (_unary_operand, _operand_types),
     "memset": (_memset,),
+    "max8": (_maxima,),
     "iota": (_pattern,),
     "affine_select": (_pattern,),
     "range_select": (_commands("reset_reduce", "reduce", "idle"), _range_constant),
     "select_reduce": (_commands("reset_reduce", "reduce", "idle"),),
     "tensor_scalar_reduce": (
+        _unary_operand,
         _no_reverse,
         _commands("reset_reduce", "reduce", "load_reduce"),
         _initial("reduce_init", None),
     ),
     "tensor_scalar_cumulative": (
+        _unary_operand,
         _commands("reset_reduce", "reduce", "load_reduce"),
         _initial("imm1", None),
     ),
@@ -279,9 +324,11 @@ _RULES: dict[str, tuple[Callable[[BoundCall], None], ...]] = {
         _initial("reduce_init", 0.0),
     ),
     "activation": (
+        _old_reciprocal,
         _commands("idle", "reset", "reduce", "reset_reduce"),
         _reduction_needs_operator,
     ),
+    "activation_reduce": (_old_reciprocal,),
     "activate2": (
         _commands("idle", "reset", "reduce", "reset_reduce"),
         _reduction_needs_operator,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from backends.isa.dtypes import PACKED
+from backends.isa.targets import PARTITIONS
 from backends.simulator.faults import Fault
 from backends.simulator.instructions.call import BoundCall
 from backends.simulator.tensor import NkiTensor
@@ -83,11 +84,18 @@ def _mode(call: BoundCall, transpose: bool = False) -> None:
         raise Fault("S303", f"hardware descriptors exist from trn2 on, not on {call.target.name}")
     if mode == "none" and dynamic:
         raise Fault("S320", "`dge_mode.none` has static addresses only")
+    tables = [access.index for access in dynamic if access.kind == "rows"]
     rows = any(access.kind != "scalar" for access in dynamic)
+    if rows and call.target.generation < 3:
+        raise Fault("S303", f"gathers and scatters exist from trn2 on, not on {call.target.name}")
+    for table in tables:
+        if not transpose and isinstance(table, NkiTensor) and table.free_size != 1:
+            raise Fault(
+                "S320",
+                f"row numbers of `{call.row.name}` are a (P, 1) tensor, not {tuple(table.shape)}",
+            )
     if rows and mode not in ("unknown", "swdge"):
         raise Fault("S320", f"a gather or scatter needs `dge_mode.swdge`, not {mode}")
-    if rows and transpose and call.target.generation < 3:
-        raise Fault("S303", f"indirect transposes exist from trn2 on, not on {call.target.name}")
 
 
 def _priority(call: BoundCall) -> None:
@@ -113,8 +121,24 @@ def _hardware_transpose(src: NkiTensor) -> None:
         )
 
 
+def _transpose_table(table: NkiTensor) -> None:
+    """The row numbers of an indirect transpose, which may stand in several columns."""
+    rows, columns = table.shape[0], table.free_size
+    whole = rows == PARTITIONS or columns == 1
+    if table.dtype.name != "uint32" or rows % _TRANSPOSE_GROUP or not whole:
+        raise Fault(
+            "S320",
+            f"row numbers of an indirect transpose are {table.dtype} {tuple(table.shape)}",
+            help="use uint32 in a multiple of 16 partitions, all 128 for more than one column",
+        )
+
+
 def _indirect_transpose(call: BoundCall, src: NkiTensor) -> None:
     shape = tuple(src.shape)
+    assert src.dynamic is not None
+    table = src.dynamic.index
+    if src.dynamic.kind == "rows" and isinstance(table, NkiTensor):
+        _transpose_table(table)
     if src.memory == "sbuf" or src.dtype.bytes != 2:
         raise Fault("S320", "an indirect transpose reads 2-byte elements from HBM")
     if shape[-1] > _TRANSPOSE_WIDTH or shape[0] % _TRANSPOSE_GROUP:

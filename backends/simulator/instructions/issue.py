@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from backends.isa.instructions import INSTRUCTIONS
 from backends.simulator.faults import Fault
 from backends.simulator.instructions import cross_core, register
-from backends.simulator.instructions.argument_rules import check_arguments
+from backends.simulator.instructions.argument_rules import check_arguments, check_constants
 from backends.simulator.instructions.attributes import attributes
 from backends.simulator.instructions.binding import bind, by_name, convert
 from backends.simulator.instructions.call import BoundCall
 from backends.simulator.instructions.engines import choose
 from backends.simulator.instructions.functions import FUNCTIONS
+from backends.simulator.instructions.indirect_rules import check_indirect
 from backends.simulator.instructions.matmul import FREE_SUMS_FROM, accumulating
 from backends.simulator.instructions.operand_rules import (
     check_addresses,
@@ -110,8 +111,10 @@ _RULES: tuple[Callable[[BoundCall], None], ...] = (
     check_operators,
     _choose_engine,
     check_addresses,
+    check_indirect,
     check_partitions,
     check_shapes,
+    check_constants,
     check_arguments,
 )
 

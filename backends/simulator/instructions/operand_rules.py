@@ -11,12 +11,15 @@ from backends.isa.schema import Instruction, Kind, Param, Shape
 from backends.isa.targets import GENERATION_NAMES, PARTITIONS, start_partitions
 from backends.simulator.faults import Fault
 from backends.simulator.instructions.call import BoundCall, space
+from backends.simulator.instructions.indirect_rules import INDIRECT
 from backends.simulator.tensor import NkiTensor
 
 _FREE_OF_ENGINE_RULES = frozenset(
     {Shape.DMA, Shape.DMA_TRANSPOSE, Shape.DMA_COMPUTE, Shape.CROSS_CORE, Shape.REGISTER}
 )
 """Shapes of instructions that no compute engine executes: any start partition."""
+MOST_ELEMENTS = 2**16
+"""Elements of a partition that one instruction of an engine accesses."""
 _RUN_TIME_ADDRESSES = frozenset({"tensor_copy"})
 """Compute instructions that take scalar run-time addresses."""
 
@@ -131,7 +134,7 @@ def check_operators(call: BoundCall) -> None:
 
 
 def check_partitions(call: BoundCall) -> None:
-    """Partition counts and start partitions of engine accesses (S309, S310, S311)."""
+    """Partition counts, sizes and start partitions of engine accesses (S309, S310, S311, S314)."""
     for name, tile in call.tiles().items():
         if not tile.on_chip:
             continue
@@ -143,6 +146,12 @@ def check_partitions(call: BoundCall) -> None:
             )
         if call.row.shape in _FREE_OF_ENGINE_RULES:
             continue
+        if tile.free_size > MOST_ELEMENTS:
+            raise Fault(
+                "S314",
+                f"`{name}` of `{call.row.name}` has {tile.free_size} elements per partition; one "
+                f"instruction reaches {MOST_ELEMENTS}",
+            )
         legal = start_partitions(tile.partitions)
         if tile.partition_start not in legal:
             raise Fault(
@@ -177,28 +186,9 @@ def check_addresses(call: BoundCall) -> None:
         if dynamic is None or (dynamic.kind == "scalar" and call.row.name in _RUN_TIME_ADDRESSES):
             continue
         if dynamic.kind == "columns" and name in INDIRECT.get(call.row.name, ()):
-            if call.target.generation < 4:
-                raise Fault("S303", f"`.indirect` exists on trn3, not on {call.target.name}")
             continue
         raise Fault(
             "S324",
             f"`{name}` of `{call.row.name}` has a run-time address",
             help="copy the part you need with `nisa.dma_copy` or `nisa.tensor_copy` first",
         )
-
-
-# Operands that may be indirect on trn3, from the reference of `NkiTensor.indirect`.
-INDIRECT: dict[str, frozenset[str]] = {
-    "nc_matmul": frozenset({"dst", "stationary", "moving"}),
-    "tensor_tensor": frozenset({"dst", "data1"}),
-    "tensor_scalar": frozenset({"dst", "data"}),
-    "tensor_reduce": frozenset({"dst", "data"}),
-    "tensor_copy": frozenset({"dst", "src"}),
-    "tensor_copy_predicated": frozenset({"dst", "predicate"}),
-    "tensor_scalar_reduce": frozenset({"dst", "data"}),
-    "tensor_scalar_cumulative": frozenset({"dst", "src"}),
-    "activation": frozenset({"dst", "data"}),
-    "activation_reduce": frozenset({"dst", "data"}),
-    "activate2": frozenset({"dst", "data"}),
-    "exponential": frozenset({"dst", "src"}),
-}

@@ -33,7 +33,7 @@ class Plan:
     row: Instruction
     engine: Engine
     values: Mapping[str, Any]
-    """Converted arguments; those of tiles are replaced in each call."""
+    """Converted arguments but the tiles."""
     tiles: tuple[str, ...]
     """Arguments that are tiles, in the order of `short_calls.TILES`."""
     reads: tuple[str, ...]
@@ -103,7 +103,8 @@ def plan_of(
     return Plan(
         row=call.row,
         engine=call.engine,
-        values=dict(call.values),
+        # Not the tiles, which would keep the bytes of the first call alive.
+        values={name: v for name, v in call.values.items() if not isinstance(v, NkiTensor)},
         tiles=tuple([name for name in TILES[call.row.name] if type(given.get(name)) is NkiTensor]),
         reads=(*call.read(), *kept),
         writes=tuple(call.written()),

@@ -37,4 +37,8 @@ def register_store(call: BoundCall) -> None:
 
 
 def _value(source: VirtualRegister | int | None) -> int | None:
-    return source.value if isinstance(source, VirtualRegister) else source
+    if isinstance(source, VirtualRegister):
+        return source.value
+    if source is not None and not -(2**31) <= source < 2**32:
+        raise Fault("S326", f"{source} does not fit into a 32-bit register")
+    return source

@@ -39,6 +39,12 @@ PROGRAMS: tuple[tuple[str, str, str, str], ...] = (
     ("S108", "value as a number", "i = int(t.size)", "i = int(t[0, 0])"),
     ("S109", "what no document defines", "u = nl.reciprocal(t)", "u = nl.divide(t, t)"),
     ("S110", "register arithmetic", "r = nisa.register_alloc(1)", "r = nisa.register_alloc(1) + 1"),
+    (
+        "S110",
+        "register compared",
+        "r = nisa.register_alloc(1) == None",
+        "r = nisa.register_alloc(1) == 1",
+    ),
     ("S110", "register as an index", "u = t[:, 1:2]", "u = t[:, nl.ds(nisa.register_alloc(1), 1)]"),
     (
         "S111",
@@ -52,6 +58,7 @@ PROGRAMS: tuple[tuple[str, str, str, str], ...] = (
         "nl.fori_loop(0, 3, body)",
         "nl.fori_loop(3, 0, body, step=-1)",
     ),
+    ("S111", "fractional bound", "nl.fori_loop(0, 3, body)", "nl.fori_loop(0, 2.5, body)"),
     ("S111", "loop body with a result", "nl.fori_loop(0, 3, body)", "nl.fori_loop(0, 3, give)"),
     (
         "S111",
@@ -92,6 +99,7 @@ PROGRAMS: tuple[tuple[str, str, str, str], ...] = (
     ("S201", "129 partitions", "sb((128, 2))", "sb((129, 2))"),
     ("S201", "129 partitions in psum", "ps((128, 2))", "ps((129, 2))"),
     ("S201", "rank 1 on chip", "sb((4, 1))", "sb((4,))"),
+    ("S201", "six dimensions on chip", "sb((1, 1, 1, 1, 1))", "sb((1, 1, 1, 1, 1, 1))"),
     ("S201", "empty tensor", "sb((4, 1))", "sb((4, 0))"),
     ("S201", "shape that is no tuple", "sb((4, 1))", "sb(4)"),
     ("S202", "buffer by name", "sb((4, 1))", "nl.ndarray((4, 1), nl.float32, buffer='sbuf')"),
@@ -99,8 +107,8 @@ PROGRAMS: tuple[tuple[str, str, str, str], ...] = (
     (
         "S203",
         "one byte too many in one tensor",
-        "sb((1, 212984), nl.uint8)",
-        "sb((1, 212985), nl.uint8)",
+        "bytes_of(212984)",
+        "bytes_of(212985)",
     ),
     ("S203", "one byte too many in two live tensors", "two(106492, 106492)", "two(106492, 106493)"),
     ("S204", "one element too many in psum", "ps((1, 4096))", "ps((1, 4097))"),
@@ -129,6 +137,14 @@ PROGRAMS: tuple[tuple[str, str, str, str], ...] = (
     ("S213", "permuted partitions", "u = x.permute((1, 0))", "u = t.permute((1, 0))"),
     ("S213", "reshaped partitions", "u = t.reshape((4, 2, 4))", "u = t.reshape((2, 16))"),
     ("S213", "broadcast partitions", "u = t[:, 0:1].broadcast(1, 4)", "u = t[0:1].broadcast(0, 4)"),
+    ("S210", "slice method that is empty", "t.slice(1, 3, 4)", "t.slice(1, 3, 3)"),
+    ("S210", "slice method from the end", "t.slice(1, 6, 8)", "t.slice(1, -2, 8)"),
+    ("S214", "six dimensions", "t.reshape((4, 2, 2, 2, 1))", "t.reshape((4, 2, 2, 2, 1, 1))"),
+    ("S214", "one dimension on chip", "t[:, 0:1]", "t[:, 0:1].squeeze_dim(1)"),
+    ("S214", "broadcast to nothing", "t[:, 0:1].broadcast(1, 2)", "t[:, 0:1].broadcast(1, 0)"),
+    ("S214", "broadcast by a fraction", "t[:, 0:1].broadcast(1, 2)", "t[:, 0:1].broadcast(1, 2.0)"),
+    ("S214", "negative sizes", "t.reshape((4, 2, 4))", "t.reshape((4, -2, -4))"),
+    ("S214", "fractional size", "t.reshape((4, 8))", "t.reshape((4, 8.0))"),
     ("S214", "reshape to another count", "u = t.reshape((4, 8, 1))", "u = t.reshape((4, 9))"),
     (
         "S215",
@@ -159,6 +175,38 @@ PROGRAMS: tuple[tuple[str, str, str, str], ...] = (
         "pattern beyond the tensor",
         "u = x.ap([[8, 4], [1, 8]])",
         "u = x.ap([[8, 5], [1, 8]])",
+    ),
+    ("S217", "fractional pattern", "t.ap([[8, 4], [1, 8]])", "t.ap([[8, 4], [1, 8.0]])"),
+    ("S217", "fractional offset", "t.ap([[8, 4], [1, 4]], 4)", "t.ap([[8, 4], [1, 4]], 4.0)"),
+    (
+        "S217",
+        "pattern of six pairs",
+        "t.ap([[8, 4], [4, 2], [2, 2], [1, 2], [1, 1]])",
+        "t.ap([[8, 4], [4, 2], [2, 2], [1, 2], [1, 1], [1, 1]])",
+    ),
+    (
+        "S217",
+        "dtype wider than a partition",
+        "t[:, 0:1].ap([[8, 4], [1, 1]])",
+        "sb((4, 1), nl.uint8).ap([[1, 4], [1, 1]], dtype=nl.float32)",
+    ),
+    (
+        "S218",
+        "index of 16 bits",
+        "x.select(0, i(1))",
+        "x.select(0, nl.full((1, 1), 1, nl.int16))",
+    ),
+    (
+        "S218",
+        "no columns",
+        "t.indirect(nl.full((4, 1), 0, nl.uint16), 4)",
+        "t.indirect(nl.full((4, 1), 0, nl.uint16), 0)",
+    ),
+    (
+        "S218",
+        "row numbers in two columns",
+        "x.vector_select(0, i(1))",
+        "x.vector_select(0, i(2))",
     ),
     (
         "S218",
@@ -205,11 +253,16 @@ def after_loop(first):
 def sb(shape, dtype=nl.float32):
     return nl.zeros(shape, dtype, nl.sbuf)
 
+def bytes_of(n):
+    tile = nl.ndarray((1, n), nl.uint8, buffer=nl.sbuf)
+    nisa.memset(tile[:, 0:1], 0)
+    return tile
+
 def ps(shape):
     return nl.zeros(shape, nl.float32, nl.psum)
 
 def two(a, b):
-    first, second = sb((1, a), nl.uint8), sb((1, b), nl.uint8)
+    first, second = bytes_of(a), bytes_of(b)
     nisa.tensor_copy(dst=first[:, 0:1], src=second[:, 0:1])
 
 def banks(n):
