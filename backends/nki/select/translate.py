@@ -134,7 +134,6 @@ class Translator:
                 assert_never(expr)
 
     def _reduce(self, operator: str, axes: tuple[str, ...], arg: Expr) -> Term:
-        inner = self._at(arg)
         over_rows = [axis for axis in axes if axis in (*self.rows, *self.outer)]
         if over_rows:
             raise refuse(
@@ -143,11 +142,45 @@ class Translator:
                 label=f"`{over_rows[0]}` is an axis the state maps over",
                 notes=("each row is computed by itself",),
             )
+        try:
+            inner = self._at(arg)
+        except TwoWideAxes:
+            if operator != "sum" or len(axes) > 1:
+                raise
+            return self._sum_of_product(axes[0], (arg,))
         if inner.wide != axes[0] or len(axes) > 1:
             # Constant along the axis: the sum is a multiple, the rest the value itself.
             size = self.algebra.known(Name(axes[0])) if operator == "sum" else Literal(1)
             return inner if isinstance(size, Literal) else self.algebra.product(size, inner)
         return self.algebra.fold(operator, inner, Name(axes[0]))
+
+    def _sum_of_product(self, axis: str, factors: tuple[Expr, ...]) -> Term:
+        """A sum of what has two wide axes: q (k v) over K is (q k over K) v.
+
+        Factors without the axis come out of the sum; sums among the factors are taken apart.
+        """
+        inside: list[Term] = []
+        outside: list[Term] = []
+        for i, factor in enumerate(factors):
+            rest = (*factors[:i], *factors[i + 1 :])
+            try:
+                term = self._at(factor)
+            except TwoWideAxes:
+                match factor:
+                    case Apply(operator="mul", args=args):
+                        return self._sum_of_product(axis, (*rest, *args))
+                    case Apply(operator="add" | "sub" as name, args=args):
+                        parts = (self._sum_of_product(axis, (*rest, arg)) for arg in args)
+                        return self.algebra.op(name, *parts)
+                    case Apply(operator="neg", args=(arg,)):
+                        return self.algebra.op("neg", self._sum_of_product(axis, (*rest, arg)))
+                    case _:
+                        raise
+            (inside if term.wide == axis else outside).append(term)
+        if not inside:
+            return self.algebra.product(self.algebra.known(Name(axis)), *outside)
+        total = self.algebra.fold("sum", self.algebra.product(*inside), Name(axis))
+        return self.algebra.product(*outside, total)
 
 
 _WRITTEN: dict[type, str] = {Rename: "rename", Index: "index", Shift: "shift", Unpack: "unpack"}

@@ -32,8 +32,8 @@ kernel refused:
     ("body", "place"),
     [
         ("    o, S = step linear(q / sum[H](exp(g)), k, v, exp(g), S)", "exp(g)"),
-        ("    o, S = step linear(q, k, v, exp(g) * index[H](), S)", "index[H]()"),
-        ("    o, S = step linear(sum[V](q * v * v), k, v, exp(g), S)", "q * v"),
+        ("    o, S = step linear(q * rename[H -> K](exp(g)), k, v, exp(g), S)", "rename[H -> K]"),
+        ("    o, S = step linear(max[V](q * v * v), k, v, exp(g), S)", "q * v"),
     ],
 )
 def test_refused_with_the_place(body: str, place: str) -> None:

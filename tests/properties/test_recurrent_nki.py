@@ -1,0 +1,50 @@
+"""Random rules token by token: emitted, simulated and compared with the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from backends.interpreter import RUNNER
+from gdsl import api
+from gdsl.errors import CompileError
+from gdsl.runner import RunOptions
+
+
+def _single(value: Any) -> Any:
+    return np.asarray(value, np.float32) if np.asarray(value).dtype == np.float64 else value
+
+
+def test_the_emitted_kernel_equals_the_interpreter(
+    cases: st.SearchStrategy[Any],
+    all_switches: frozenset[str],
+    error: Callable[..., float],
+) -> None:
+    """Every switch is emitted; what is refused is refused for the one reason there is."""
+    emitted: set[str] = set()
+
+    @settings(
+        max_examples=60, deadline=None, derandomize=True, database=None, phases=(Phase.generate,)
+    )
+    @given(cases)
+    def check(case: Any) -> None:
+        recurrence = case.recurrence
+        kernel, arguments = case.built()
+        definition = api.loads(recurrence.text)
+        program = api.compile(definition, target="trn2", settings={"form": "recurrent"})
+        if recurrence.steps == "several" and recurrence.emit == "before with bonus":
+            with pytest.raises(CompileError, match="beside sub-steps"):
+                _ = program.text
+            return
+        emitted.update(recurrence.drawn)
+        single = {name: _single(value) for name, value in arguments.items()}
+        reference = RUNNER.run(kernel, single, RunOptions("float64"))
+        assert error(program.run(single), reference) < 2e-5
+
+    check()
+    assert emitted == all_switches
