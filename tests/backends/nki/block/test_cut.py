@@ -6,7 +6,13 @@ import pytest
 
 import gdsl
 from backends.nki.schedules.block.cut import cut
-from backends.nki.schedules.block.sections import Convolution, Given, Projection, Sections
+from backends.nki.schedules.block.sections import (
+    Convolution,
+    Given,
+    Port,
+    Projection,
+    Sections,
+)
 from gdsl.errors import CompileError
 from gdsl.ir.dtypes import Dtype
 from gdsl.pipeline import Compilation
@@ -57,9 +63,10 @@ def test_a_projection_of_a_projection() -> None:
     """KDA's low-rank gates: rounded between the two contractions, one name for both."""
     sections = sections_of("kda_block_tkg")
     up = next(p for p in sections.projections if p.weight.name == "W_f_up")
-    assert not hasattr(up.moving, "dims")
-    assert up.moving.section.weight.name == "W_f_down"
+    assert isinstance(up.moving, Port)
     assert up.moving.field.heads == ()
+    assert isinstance(up.moving.section, Projection)
+    assert up.moving.section.weight.name == "W_f_down"
     assert up.rounded is Dtype.BF16
 
 
