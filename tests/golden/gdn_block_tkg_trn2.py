@@ -175,7 +175,8 @@ def fetch_windows(windows_sb, window, heads, entries, wide, columns, first, apar
         for head in range(0, heads, 128):
             count = min(128, heads - head)
             rows = some * count
-            begin = (entry // per * ((heads + 127) // 128) + head // 128) * wide * columns
+            chunk = entry // per * ((heads + 127) // 128) + head // 128
+            begin = chunk * wide * columns
             nisa.dma_copy(
                 dst=windows_sb[:rows, begin : begin + wide * columns],
                 src=window.ap(
@@ -242,7 +243,9 @@ def slide_token(
         for head in range(0, heads, 128):
             count = min(128, heads - head)
             rows = some * count
-            begin = (entry // per * ((heads + 127) // 128) + head // 128) * wide * columns
+            chunk = entry // per * ((heads + 127) // 128) + head // 128
+            begin = chunk * wide * columns
+            column = entry * heads + head
             column = entry * heads + head
             token_psum = nl.ndarray((rows, wide), dtype=token_sb.dtype, buffer=nl.psum)
             nisa.nc_transpose(dst=token_psum, data=token_sb[:, column : column + rows], engine=nisa.engine.tensor)

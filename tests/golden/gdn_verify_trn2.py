@@ -149,7 +149,7 @@ def fetch_tokens(
         for head in range(0, heads, 128):
             count = min(128, heads - head)
             rows = some * count
-            chunk = entry // per * ((heads + 128 - 1) // 128) + head // 128
+            chunk = entry // per * ((heads + 127) // 128) + head // 128
             for member in range(some):
                 nisa.dma_copy(
                     dst=windows_sb[member * count : (member + 1) * count, chunk * wide * columns : chunk * wide * columns + wide * columns],
@@ -183,15 +183,15 @@ def slide_tokens(
     ends_sb,
     places_sb,
     shown_windows,
-    windows_sb,
     token,
-    tokens_sb,
     taps_sb,
     sum_sb,
     columns,
     tokens,
     heads,
     entries,
+    windows_sb,
+    tokens_sb,
     taps,
     shown_first,
     shown_apart,
@@ -207,7 +207,7 @@ def slide_tokens(
         for head in range(0, heads, 128):
             count = min(128, heads - head)
             rows = some * count
-            chunk = entry // per * ((heads + 128 - 1) // 128) + head // 128
+            chunk = entry // per * ((heads + 127) // 128) + head // 128
             end_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
             nisa.tensor_copy(dst=end_sb, src=ends_sb[:rows, chunk : chunk + 1])
             alive_sb = nl.ndarray((rows, tokens), dtype=nl.uint8, buffer=nl.sbuf)
@@ -216,7 +216,7 @@ def slide_tokens(
             nisa.tensor_copy(
                 dst=line_sb.ap(pattern=[[wide * length, rows], [length, wide], [1, columns]], offset=0),
                 src=windows_sb.ap(
-                    pattern=[[(entries + max(1, 128 // heads) - 1) // max(1, 128 // heads) * ((heads + 127) // 128) * wide * columns, rows], [columns, wide], [1, columns]],
+                    pattern=[[windows_sb.shape[1], rows], [columns, wide], [1, columns]],
                     offset=chunk * wide * columns,
                 ),
                 engine=nisa.engine.gpsimd,
@@ -227,7 +227,7 @@ def slide_tokens(
             nisa.tensor_copy_predicated(
                 dst=selected_sb.ap(pattern=[[tokens * wide, rows], [wide, tokens], [1, wide]], offset=0),
                 src=tokens_sb.ap(
-                    pattern=[[(entries + max(1, 128 // heads) - 1) // max(1, 128 // heads) * ((heads + 127) // 128) * tokens * wide, rows], [wide, tokens], [1, wide]],
+                    pattern=[[tokens_sb.shape[1], rows], [wide, tokens], [1, wide]],
                     offset=chunk * tokens * wide,
                 ),
                 predicate=alive_sb.ap(pattern=[[tokens, rows], [1, tokens], [0, wide]], offset=0),
@@ -1192,15 +1192,15 @@ def gdn_verify(x, conv_weight, g_log, beta, accepted, valid_len, conv_states, st
                         ends_sb=q_ends_sb,
                         places_sb=places_sb,
                         shown_windows=conv_states_out,
-                        windows_sb=q_windows_sb,
                         token=x,
-                        tokens_sb=q_tokens_sb,
                         taps_sb=q_taps_sb,
                         sum_sb=q_sum_sb,
                         columns=W,
                         tokens=T,
                         heads=own_heads,
                         entries=members,
+                        windows_sb=q_windows_sb,
+                        tokens_sb=q_tokens_sb,
                         taps=W,
                         shown_first=first_head * K * W + first_entry * T * (2 * Hk * K + Hk * G * V) * W,
                         shown_apart=T * (2 * Hk * K + Hk * G * V) * W,
@@ -1212,15 +1212,15 @@ def gdn_verify(x, conv_weight, g_log, beta, accepted, valid_len, conv_states, st
                         ends_sb=k_ends_sb,
                         places_sb=places_sb,
                         shown_windows=conv_states_out,
-                        windows_sb=k_windows_sb,
                         token=x,
-                        tokens_sb=k_tokens_sb,
                         taps_sb=k_taps_sb,
                         sum_sb=k_sum_sb,
                         columns=W,
                         tokens=T,
                         heads=own_heads,
                         entries=members,
+                        windows_sb=k_windows_sb,
+                        tokens_sb=k_tokens_sb,
                         taps=W,
                         shown_first=Hk * K * W + first_head * K * W + first_entry * T * (2 * Hk * K + Hk * G * V) * W,
                         shown_apart=T * (2 * Hk * K + Hk * G * V) * W,
@@ -1232,15 +1232,15 @@ def gdn_verify(x, conv_weight, g_log, beta, accepted, valid_len, conv_states, st
                         ends_sb=v_ends_sb,
                         places_sb=places_sb,
                         shown_windows=conv_states_out,
-                        windows_sb=v_windows_sb,
                         token=x,
-                        tokens_sb=v_tokens_sb,
                         taps_sb=v_taps_sb,
                         sum_sb=v_sum_sb,
                         columns=W,
                         tokens=T,
                         heads=own_heads * G,
                         entries=members,
+                        windows_sb=v_windows_sb,
+                        tokens_sb=v_tokens_sb,
                         taps=W,
                         shown_first=2 * Hk * K * W + first_head * G * V * W + first_entry * T * (2 * Hk * K + Hk * G * V) * W,
                         shown_apart=T * (2 * Hk * K + Hk * G * V) * W,

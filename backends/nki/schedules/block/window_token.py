@@ -26,9 +26,20 @@ from backends.nki.program.nodes import (
     View,
     dtype_of,
 )
-from backends.nki.program.numbers import ONE, ZERO, Extent, Largest, Literal, Name, Number, smallest
+from backends.nki.program.numbers import ONE, ZERO, Extent, Literal, Name, Number
 from backends.nki.program.outline import outline
-from backends.nki.select.constants import PARTITIONS
+from backends.nki.schedules.block.row_chunks import (
+    CHUNK,
+    COUNT,
+    ENTRIES,
+    ENTRY,
+    HEAD,
+    HEADS,
+    ROWS,
+    SOME,
+    chunks,
+    fetched,
+)
 from backends.nki.select.helpers import QUEUE
 from backends.nki.select.layouts import GPSIMD, SCALAR, TENSOR, VECTOR
 
@@ -37,9 +48,8 @@ FIRST, STEP, APART = Name("first"), Name("step"), Name("apart")
 NEW_FIRST, NEW_STEP, NEW_APART = Name("new_first"), Name("new_step"), Name("new_apart")
 TOKEN_FIRST, TOKEN_STEP = Name("token_first"), Name("token_step")
 TOKEN_APART = Name("token_apart")
-HEADS, ENTRIES, COLUMNS, TAPS = Name("heads"), Name("entries"), Name("columns"), Name("taps")
-SOME, COUNT, ROWS, COLUMN = Name("some"), Name("count"), Name("rows"), Name("column")
-BEGIN = Name("begin")
+COLUMNS, TAPS = Name("columns"), Name("taps")
+COLUMN, BEGIN = Name("column"), Name("begin")
 _WINDOW = Tile("window", (), F32, Space.ARGUMENT)
 _NEW = Tile("new_window", (), F32, Space.ARGUMENT)
 _TOKEN = Tile("token", (), F32, Space.ARGUMENT)
@@ -71,7 +81,7 @@ class TokenStep:
         if self.reads_slots:
             block.do("memset", dst=windows, value=Literal(0.0), engine=GPSIMD)
         target = block.inner()
-        with _chunks(target, Name("wide")) as body:
+        with _bodies(target) as body:
             body.fetch(self)
         if self.optional and not self.reads_slots:
             missing = block.inner()
@@ -86,36 +96,23 @@ class TokenStep:
         """Return the function that filters: one call does all entries and heads of a field."""
         block = Block(Names())
         block.let_named("wide", Extent("sum_sb", 0))
-        with _chunks(block, Name("wide")) as body:
+        with _bodies(block) as body:
             body.write(self)
         doc = "Slide the windows of one token and sum over the taps: `heads` heads, all entries."
         return outline(name, doc, block.statements)
 
 
-def windows_shape(entries: Number, heads: Number, run: Number) -> tuple[Number, Number]:
-    """Return the shape of all windows of a field on chip, each a run."""
-    per = Largest(ONE, Literal(PARTITIONS) // heads)
-    chunks = (entries + per - 1) // per * ((heads + (PARTITIONS - 1)) // PARTITIONS)
-    return Literal(PARTITIONS), chunks * run
-
-
 def _windows(element: Element) -> View:
-    shape = (Literal(PARTITIONS), Extent("windows_sb", 1))
-    return View(Tile("windows_sb", shape, element, Space.SBUF), shape)
+    return fetched("windows_sb", element)
 
 
 @contextmanager
-def _chunks(block: Block, wide: Number) -> Iterator[_Body]:
+def _bodies(block: Block) -> Iterator[_Body]:
     """Go through all (entry, head), up to 128 at once."""
-    per = block.let_named("per", Largest(ONE, Literal(PARTITIONS) // HEADS))
-    with block.loop("entry", ZERO, ENTRIES, per, exact=True) as (outer, entry):
-        outer.let_named("some", smallest(per, ENTRIES - entry))
-        with outer.loop("head", ZERO, HEADS, PARTITIONS, exact=True) as (body, head):
-            body.let_named("count", smallest(PARTITIONS, HEADS - head))
-            body.let_named("rows", SOME * COUNT)
-            chunk = entry // per * ((HEADS + (PARTITIONS - 1)) // PARTITIONS) + head // PARTITIONS
-            body.let_named("begin", chunk * (wide * COLUMNS))
-            yield _Body(body, wide)
+    wide = Name("wide")
+    with chunks(block) as body:
+        body.let_named("begin", CHUNK * (wide * COLUMNS))
+        yield _Body(body, wide)
 
 
 @frozen
@@ -126,7 +123,8 @@ class _Body:
     wide: Number
 
     def write(self, form: TokenStep) -> None:
-        self.block.let_named("column", Name("entry") * HEADS + Name("head"))
+        self.block.let_named("column", ENTRY * HEADS + HEAD)
+        self.block.let_named("column", ENTRY * HEADS + HEAD)
         newest, newest_row = self._token(form)
         if form.stored:
             self._slide(form, newest_row)
@@ -143,7 +141,7 @@ class _Body:
 
     def _hbm(self, tile: Tile, first: Number, step: Number, apart: Number, run: Number) -> Pattern:
         """The heads of some entries: [some, count, run]."""
-        offset = first + Name("entry") * apart + Name("head") * step
+        offset = first + ENTRY * apart + HEAD * step
         return Pattern(tile, ((apart, SOME), (step, COUNT), (ONE, run)), offset)
 
     def _slots(
@@ -153,9 +151,9 @@ class _Body:
         numbers = Tile(slots, (ONE, ENTRIES), F32, Space.SBUF)
         store = tile is _NEW
         with self.block.loop("member", ZERO, SOME, exact=True) as (body, member):
-            index = part(View(numbers, numbers.shape), None, (Name("entry") + member, ONE))
+            index = part(View(numbers, numbers.shape), None, (ENTRY + member, ONE))
             steps = ((step, COUNT), (ONE, self.wide * COLUMNS))
-            hbm = Pattern(tile, steps, first + Name("head") * step, index)
+            hbm = Pattern(tile, steps, first + HEAD * step, index)
             mine = part(chip[0], (member * COUNT, COUNT), (chip[1], self.wide * COLUMNS))
             sides: dict[str, Operand] = (
                 {"dst": hbm, "src": mine} if store else {"dst": mine, "src": hbm}
@@ -220,7 +218,7 @@ class _Body:
 
         def weight(tap: Number) -> Pattern:
             steps = ((TAPS * HEADS, wide), (ZERO, SOME), (ONE, COUNT))
-            return Pattern(taps, steps, tap * HEADS + Name("head"))
+            return Pattern(taps, steps, tap * HEADS + HEAD)
 
         multiply = Token("nl.multiply")
         block.do("tensor_tensor", dst=dst, data1=newest, data2=weight(TAPS - 1), op=multiply)

@@ -7,9 +7,6 @@ column by column to channels on partitions, where a tap is one instruction for a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from attrs import frozen
 
 from backends.nki.program.build import Block, Names, every, part
@@ -27,10 +24,21 @@ from backends.nki.program.nodes import (
     View,
     dtype_of,
 )
-from backends.nki.program.numbers import ONE, ZERO, Extent, Largest, Literal, Name, Number, smallest
+from backends.nki.program.numbers import ONE, ZERO, Extent, Literal, Name, Number, smallest
 from backends.nki.program.outline import outline
 from backends.nki.schedules.block.projection_stream import RING
-from backends.nki.schedules.block.window_token import windows_shape
+from backends.nki.schedules.block.row_chunks import (
+    CHUNK,
+    COUNT,
+    ENTRIES,
+    ENTRY,
+    HEAD,
+    HEADS,
+    ROWS,
+    SOME,
+    chunks,
+    fetched,
+)
 from backends.nki.select.constants import PARTITIONS
 from backends.nki.select.helpers import QUEUE
 from backends.nki.select.layouts import GPSIMD, SCALAR, TENSOR
@@ -39,10 +47,8 @@ FIRST, STEP, APART = Name("first"), Name("step"), Name("apart")
 TOKEN_FIRST, TOKEN_STEP, TOKEN_APART = (Name(f"token_{n}") for n in ("first", "step", "apart"))
 SHOWN_FIRST, SHOWN_STEP, SHOWN_APART = (Name(f"shown_{n}") for n in ("first", "step", "apart"))
 NEW_FIRST, NEW_STEP, NEW_APART = (Name(f"new_{n}") for n in ("first", "step", "apart"))
-HEADS, COLUMNS, TAPS, TOKENS = Name("heads"), Name("columns"), Name("taps"), Name("tokens")
-ENTRIES, TEAM, ENTRY, HEAD = Name("entries"), Name("team"), Name("entry"), Name("head")
-SOME, COUNT, ROWS, LENGTH = Name("some"), Name("count"), Name("rows"), Name("length")
-CHUNK, WIDE = Name("chunk"), Name("wide")
+COLUMNS, TAPS, TOKENS = Name("columns"), Name("taps"), Name("tokens")
+TEAM, LENGTH, WIDE = Name("team"), Name("length"), Name("wide")
 _PARAMETERS = ("token", "window", "windows_sb", "tokens_sb", "ends_sb", "places_sb")
 _WINDOW = Tile("window", (), F32, Space.ARGUMENT)
 _TOKEN = Tile("token", (), F32, Space.ARGUMENT)
@@ -82,7 +88,7 @@ class TokensStep:
         block = Block(Names({*_PARAMETERS}))
         if self.slots:
             block.do("memset", dst=_windows(self.element), value=Literal(0.0), engine=GPSIMD)
-        with _chunks(block) as body:
+        with chunks(block) as body:
             _Body(self, body, WIDE).fetch()
         doc = (
             "Send for windows and tokens, an (entry, head) per partition, 128 of them side by side."
@@ -94,42 +100,22 @@ class TokensStep:
         block = Block(Names({*_PARAMETERS}))
         block.let_named("wide", Extent("sum_sb", 0))
         block.let_named("length", COLUMNS + TOKENS)
-        with _chunks(block) as body:
+        with chunks(block) as body:
             _Body(self, body, WIDE).write()
         doc = "Slide the windows of all tokens of a team and sum over the taps: `heads` heads."
         return outline(name, doc, block.statements)
 
 
-@contextmanager
-def _chunks(block: Block) -> Iterator[Block]:
-    """Go through all (entry, head), up to 128 at once."""
-    per = block.let_named("per", Largest(ONE, Literal(PARTITIONS) // HEADS))
-    with block.loop("entry", ZERO, ENTRIES, per, exact=True) as (outer, entry):
-        outer.let_named("some", smallest(per, ENTRIES - entry))
-        with outer.loop("head", ZERO, HEADS, PARTITIONS, exact=True) as (body, head):
-            body.let_named("count", smallest(PARTITIONS, HEADS - head))
-            body.let_named("rows", SOME * COUNT)
-            beside = (HEADS + PARTITIONS - 1) // PARTITIONS
-            body.let_named("chunk", entry // per * beside + head // PARTITIONS)
-            yield body
-
-
-def _beside(name: str, width: Number, element: Element) -> View:
-    """What was fetched for a field: a run for each (entry, head), 128 of them side by side."""
-    shape = windows_shape(ENTRIES, HEADS, width)
-    return View(Tile(name, shape, element, Space.SBUF), shape)
-
-
 def _windows(element: Element) -> View:
-    return _beside("windows_sb", WIDE * COLUMNS, element)
+    return fetched("windows_sb", element)
 
 
 def _tokens() -> View:
-    return _beside("tokens_sb", TOKENS * WIDE, _of("token"))
+    return fetched("tokens_sb", _of("token"))
 
 
 def _ends() -> View:
-    return _beside("ends_sb", ONE, _of("lengths"))
+    return fetched("ends_sb", _of("lengths"))
 
 
 @frozen

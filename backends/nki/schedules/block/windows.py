@@ -25,9 +25,10 @@ from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, Number,
 from backends.nki.refusal import refuse
 from backends.nki.schedules.addresses import Addresses, dimension
 from backends.nki.schedules.block.channels import Lying, Rows, lying
+from backends.nki.schedules.block.row_chunks import fetched_shape
 from backends.nki.schedules.block.sections import Convolution, Field, Given, Port
 from backends.nki.schedules.block.taps import load_taps, rows_shape, turn_taps
-from backends.nki.schedules.block.window_token import TokenStep, windows_shape
+from backends.nki.schedules.block.window_token import TokenStep
 from backends.nki.schedules.block.window_tokens import TokensStep
 from backends.nki.select.constants import PARTITIONS
 from backends.nki.select.inputs import RowWindow
@@ -121,7 +122,7 @@ class Windows:
             element = window.element
             if new is not None and self._missing(section) is not None:
                 element = new.element
-            partitions, columns = windows_shape(self.rows.entries, heads, run)
+            partitions, columns = fetched_shape(self.rows.entries, heads, run)
             columns = block.let(f"{part.name}_window_columns", columns)
             view = block.tile(f"{part.name}_windows_sb", (partitions, columns), element)
             self.fetched[section.symbol.name, part] = view
@@ -231,7 +232,7 @@ class Windows:
             lengths = {"lengths": View(length, length.shape), "places_sb": self._places}
             sides["ends"] = (ONE, length.element)
         held: dict[str, View] = {}
-        partitions, chunks = windows_shape(self.rows.entries, heads, ONE)
+        partitions, chunks = fetched_shape(self.rows.entries, heads, ONE)
         beside = block.let(f"{part.name}_chunks", chunks)
         for name, (width, kind) in sides.items():
             shape = (partitions, beside * width)
