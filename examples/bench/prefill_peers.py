@@ -26,6 +26,19 @@ _ONE_CHUNK = (
     ),
     *_MASKS,
 )
+_KDA_INSIDE = (
+    *(f"{name}_hbm=f32[{{N}},8,128]" for name in ("q", "k", "v", "gk")),
+    "beta_hbm=f32[{N},8,1]",
+    *(f"{name}_hbm=f32[8,8]" for name in ("triu", "eye", "mask_lower", "last_row")),
+)
+_KDA_BETWEEN = (
+    *(f"{name}_hbm=f32[{{N}},8,128]" for name in ("kg", "w", "u", "gk", "q")),
+    "aqk_hbm=f32[{N},8,8]",
+    "triu_hbm=f32[8,8]",
+    "last_col_hbm=f32[8,1]",
+    "state_init_hbm=f32[128,128]",
+)
+"""One head in chunks of 8 tokens, which is what a gate bounded by -5 leaves this kernel."""
 _HEADS_FIRST = (
     *(f"{name}=bf16[{{H}},{{T}},128]" for name in "qkv"),
     "beta=f32[{H},{T}]",
@@ -41,13 +54,14 @@ class Peer:
     """Of its file below the folder that holds the checkouts."""
     entry: str
     arguments: tuple[str, ...] = ()
-    """As `--arg` takes them; {T} and {H} are tokens and value heads."""
+    """As `--arg` takes them; {T} and {H} are tokens and value heads, {N} chunks of 8 tokens."""
     units: str = "all"
     """What a call computes: `all`, one `head` or one `chunk` of a head."""
 
     def words(self, path: Path, sizes: Mapping[str, int]) -> list[str]:
         """Return the words of an `--against` for this kernel."""
         chunks = -(-sizes["T"] // 128)
+        sizes = {**sizes, "N": -(-sizes["T"] // 8)}
         units = {"all": [], "head": [f"units={chunks}"], "chunk": ["units=1"]}[self.units]
         return [f"{path}:{self.entry}", *units, *(text.format(**sizes) for text in self.arguments)]
 
@@ -61,6 +75,9 @@ PEERS = (
     Peer("**/prefill/chunked_fused.py", "deltanet_fused_chunked_fwd", _ONE_HEAD, "head"),
     Peer("**/prefill/chunked_step.py", "deltanet_chunk_step", _ONE_CHUNK, "chunk"),
     Peer("**/nki_kda_cte.py", "kda_cte", _HEADS_FIRST),
+    # Two launches: what lies inside a chunk, then the chain from chunk to chunk. Their sum counts.
+    Peer("**/kda/chunked_recurrence.py", "kda_intra_chunk_kernel", _KDA_INSIDE, "head"),
+    Peer("**/kda/chunked_recurrence.py", "kda_inter_chunk_kernel", _KDA_BETWEEN, "head"),
 )
 
 
