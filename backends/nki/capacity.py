@@ -116,7 +116,7 @@ def _memory(
         smaller = {
             axis: largest
             for axis, size in sizes.items()
-            if (largest := _largest(sizes, axis, what, limit, measure)) and largest < size
+            if (largest := _largest(kernel, sizes, axis, what, limit, measure)) and largest < size
         }
         ways = sorted(smaller, key=lambda axis: sizes[axis] / smaller[axis])
         yield Diagnostic(
@@ -131,23 +131,27 @@ def _memory(
         )
 
 
-def _largest(sizes: Sizes, axis: str, what: str, limit: int, measure: Measure) -> int | None:
+def _largest(
+    kernel: Kernel, sizes: Sizes, axis: str, what: str, limit: int, measure: Measure
+) -> int | None:
     """Return a size of one axis with which memory suffices, None if there is none.
 
-    Memory grows with an axis, up to the rounding of tiles, so bisection finds about the largest.
+    Memory grows with an axis, up to the rounding of tiles, so bisection finds about the largest
+    among the multiples that the axis may have.
     """
+    unit = next((a.multiple_of for a in kernel.axes if a.name == axis), 1)
 
-    def fits(size: int) -> bool:
-        need = measure({**sizes, axis: size})
+    def fits(units: int) -> bool:
+        need = measure({**sizes, axis: units * unit})
         return (need.sbuf_bytes_per_partition if what == "SBUF" else need.psum_banks) <= limit
 
-    low, high = 1, sizes[axis]
+    low, high = 1, sizes[axis] // unit
     if high <= 1 or not fits(low):
         return None
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+    return low * unit
 
 
 def _span(kernel: Kernel, axis: str) -> Span | None:

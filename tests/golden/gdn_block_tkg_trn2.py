@@ -862,6 +862,11 @@ def gdn_block_tkg(
 
     # ========== Rows of this core ==========
     total = B * own_heads * G
+    assert K <= 128, f"gdn_block_tkg needs at most 128 channels `K` of a head, got {K}"
+    assert V <= 128, f"gdn_block_tkg needs at most 128 channels `V` of a head, got {V}"
+    assert own_heads * G <= 128, f"gdn_block_tkg needs at most 128 heads on a core, got {own_heads * G}"
+    assert Hid % 128 == 0, f"gdn_block_tkg needs Hid % 128 == 0, got Hid = {Hid}"
+    assert B <= 128, f"gdn_block_tkg needs at most 128 entries `B`, got {B}"
 
     # ========== Constants ==========
     ones_sb = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.sbuf)
@@ -881,16 +886,11 @@ def gdn_block_tkg(
 
         # ========== What is small comes first, on ScalarE's ring ==========
         groups = Hid // 128
-        assert K <= 128, "gdn_block_tkg needs at most 128 channels `K` of a head"
         weight_bytes = 4 if W_in_qkv.dtype == nl.float32 else 2
         W_in_qkv_q_heads = min(own_heads, max(TILE // (weight_bytes * K * Hid), (RUN + weight_bytes * K - 1) // (weight_bytes * K)))
         W_in_qkv_k_heads = min(own_heads, max(TILE // (weight_bytes * K * Hid), (RUN + weight_bytes * K - 1) // (weight_bytes * K)))
-        assert V <= 128, "gdn_block_tkg needs at most 128 channels `V` of a head"
         W_in_qkv_v_heads = min(own_heads * G, max(TILE // (weight_bytes * V * Hid), (RUN + weight_bytes * V - 1) // (weight_bytes * V)))
-        assert own_heads * G <= 128, "gdn_block_tkg needs at most 128 heads on a core"
         W_in_z_heads = min(own_heads * G, max(TILE // (weight_bytes * V * Hid), (RUN + weight_bytes * V - 1) // (weight_bytes * V)))
-        assert Hid % 128 == 0, f"gdn_block_tkg needs Hid % 128 == 0, got Hid = {Hid}"
-        assert B <= 128, f"gdn_block_tkg needs at most 128 entries, got B = {B}"
         hidden_sb = nl.ndarray((128, B * groups), dtype=hidden.dtype, buffer=nl.sbuf)
         nisa.dma_copy(
             dst=hidden_sb,
@@ -1009,10 +1009,11 @@ def gdn_block_tkg(
         W_in_a_end = W_in_qkv_v_end + 1
         W_in_b_end = W_in_a_end + 1
         W_in_z_end = W_in_b_end + (own_heads * G + W_in_z_heads - 1) // W_in_z_heads
-        slot = max(groups * W_in_qkv_q_heads * K, groups * W_in_qkv_k_heads * K, groups * W_in_qkv_v_heads * V, groups * own_heads * G, groups * own_heads * G, groups * W_in_z_heads * V)
+        slot = max(1, groups * W_in_qkv_q_heads * K, groups * W_in_qkv_k_heads * K, groups * W_in_qkv_v_heads * V, groups * own_heads * G, groups * own_heads * G, groups * W_in_z_heads * V)
         room = SBUF - taken - under
-        slots = min(W_in_z_end, max(AHEAD, (own_heads * G + W_in_z_heads - 1) // W_in_z_heads if late else 0), room // (weight_bytes * slot))
-        assert slots >= min(2, W_in_z_end), f"two tiles of the weights do not fit into the {room} bytes of SBUF that are left"
+        fit = room // (weight_bytes * slot)
+        slots = max(min(2, W_in_z_end), min(W_in_z_end, max(AHEAD, (own_heads * G + W_in_z_heads - 1) // W_in_z_heads if late else 0), fit))
+        assert fit >= min(2, W_in_z_end), f"two tiles of the weights do not fit into the {room} bytes of SBUF that are left"
         W_in_qkv_q_columns = (first_head * K, own_heads, K, K, groups, W_in_qkv_q_heads, 0, slots)
         W_in_qkv_k_columns = (Hk * K + first_head * K, own_heads, K, K, groups, W_in_qkv_k_heads, W_in_qkv_q_end, slots)
         W_in_qkv_v_columns = (

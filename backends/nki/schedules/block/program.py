@@ -120,7 +120,7 @@ class BlockFront(Front):
             )
         self.constants = (*constants_of(self.target), *STEP_CONSTANTS)
         self.functions = (*STREAM_FUNCTIONS, *STEP_FUNCTIONS)
-        projections = Projections(self.contract, window, self.made)
+        projections = Projections(self.contract, window, self.made, self.main)
         self.streamed = Streamed(self.sections, projections, Name("total"))
         return self.streamed.open(self.loads, self._element)
 

@@ -54,7 +54,7 @@ def projection_program(plan: Plan, target: str) -> Program:
     made = Constants(Block(names), Block(names))
     axes = ports[0][0].value.type.axes[:-1]
     window = RowWindow(axes, ZERO, share.count, shares={axes[1]: share})
-    projections = Projections(contract, window, made)
+    projections = Projections(contract, window, made, main)
     body = Block(names)
     with body.when(compare(">", share.count, ZERO)) as inner:
         _stream(inner, projections, ports)

@@ -128,20 +128,22 @@ class Stream:
         `size`: bytes of an element. `late`: tiles that should all find a slot, since other work is
         done before they are used. The emitted kernel asserts that two tiles fit.
         """
-        slot: Number = ZERO
+        slot: Number = ONE
         turns: list[Number] = []
         tiles: Number = ZERO
         for weight in self.weights:
             full = weight.groups * weight.most * weight.columns.run
-            slot = full if slot == ZERO else Largest(slot, full)
+            slot = Largest(slot, full)
             turns.append(tiles)
             tiles = block.let(f"{weight.name}_end", tiles + self.tiles_of(weight))
         slot = block.let("slot", slot)
         room = block.let("room", budget)
         wanted = smallest(tiles, Largest(AHEAD, late))
-        slots = block.let_named("slots", smallest(wanted, room // (size * slot)))
+        fit = block.let("fit", room // (size * slot))
+        least = smallest(2, tiles)
+        slots = block.let_named("slots", Largest(least, smallest(wanted, fit)))
         block.require(
-            compare(">=", slots, smallest(2, tiles)),
+            compare(">=", fit, least),
             "two tiles of the weights do not fit into the {room} bytes of SBUF that are left",
         )
         for weight, turn in zip(self.weights, turns, strict=True):

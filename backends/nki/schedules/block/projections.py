@@ -66,6 +66,8 @@ class Projections:
     window: RowWindow
     """The rows of the delta rule: the batch axis, then its heads."""
     constants: Constants
+    limits: Block
+    """Where the emitted kernel asserts what it takes: its head."""
     stream: Stream = field(factory=Stream)
     ports: dict[Port, Projected] = field(factory=dict)
     row_columns: Number | None = None
@@ -105,14 +107,14 @@ class Projections:
         name = "_".join((projection.weight.name, *(f for _, f in part.packed)))
         if isinstance(projection.moving, Port):
             groups: Number = ONE
-            self._at_most(block, rows, f"channels `{projection.axis}`")
+            self._at_most(rows, f"channels `{projection.axis}`")
         else:
             groups = self._groups(block, projection.axis)
         if part.wide is None:
-            self._at_most(block, self.heads(port), "heads on a core")
+            self._at_most(self.heads(port), "heads on a core")
             weight = Weight(name, tile, spanned(columns), groups, ONE)
         else:
-            self._at_most(block, Name(part.wide), f"channels `{part.wide}` of a head")
+            self._at_most(Name(part.wide), f"channels `{part.wide}` of a head")
             if self.size is None:
                 self.size = block.let("weight_bytes", element_bytes(tile))
             most = units_per_tile(block, name, self.size, columns, rows)
@@ -126,11 +128,14 @@ class Projections:
             self.groups[axis] = block.let("groups", Name(axis) // PARTITIONS)
         return self.groups[axis]
 
-    def _at_most(self, block: Block, size: Number, what: str) -> None:
+    def _at_most(self, size: Number, what: str) -> None:
         if what not in self.limited:
             self.limited.add(what)
             kernel = self.contract.kernel.name
-            block.require(compare("<=", size, PARTITIONS), f"{kernel} needs at most 128 {what}")
+            self.limits.require(
+                compare("<=", size, PARTITIONS),
+                f"{kernel} needs at most 128 {what}, got {{{size}}}",
+            )
 
     def create(self, block: Block, port: Port, element: Element) -> View:
         """Create the tile of a port.
@@ -165,14 +170,11 @@ class Projections:
         if where.of(axis) != ONE or set(where.axes) != {axis, self.entry}:
             raise refuse(f"`{item.name}` is not a vector along `{axis}` per entry", item.span)
         kernel, size = self.contract.kernel.name, Name(axis)
-        block.require(
+        self.limits.require(
             compare("==", size % PARTITIONS, ZERO),
             f"{kernel} needs {axis} % 128 == 0, got {axis} = {{{axis}}}",
         )
-        block.require(
-            compare("<=", self.entries, PARTITIONS),
-            f"{kernel} needs at most 128 entries, got {self.entry} = {{{self.entry}}}",
-        )
+        self._at_most(self.entries, f"entries `{self.entry}`")
         groups = self._groups(block, axis)
         view = block.tile(f"{item.name}_sb", (PARTITIONS, self.entries * groups), tile.element)
         steps = ((groups, Literal(PARTITIONS)), (where.of(self.entry), self.entries), (ONE, groups))

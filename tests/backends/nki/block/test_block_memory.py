@@ -9,6 +9,8 @@ from backends.nki import EMITTER
 from gdsl import api
 from gdsl.algorithm.plan import Plan
 from gdsl.emitter import EmitOptions
+from gdsl.errors import CompileError
+from gdsl.estimate import estimate
 
 LAYER = {"Hid": 2048, "Hk": 16, "G": 2, "K": 128, "V": 128, "W": 4}
 
@@ -36,3 +38,12 @@ def test_it_fits(plan: Plan, sizes: dict[str, int], lnc: int) -> None:
     found = EMITTER.footprint(plan, EmitOptions("trn2"), {**LAYER, **sizes}, lnc)
     assert found.sbuf_bytes_per_partition <= TARGETS["trn2"].sbuf_usable_bytes
     assert found.psum_banks <= 8
+
+
+@pytest.mark.parametrize(("axis", "size", "code"), [("B", 200, "E0531"), ("Hid", 131072, "E0532")])
+def test_what_does_not_fit_is_said_with_the_axis(axis: str, size: int, code: str) -> None:
+    with pytest.raises(CompileError) as raised:
+        estimate(api.load("gdn_block_tkg"), {**LAYER, "B": 1, axis: size}, target="trn2")
+    found = raised.value.diagnostics[0]
+    assert found.code == code
+    assert f"`{axis}=" in (found.help or "")
