@@ -15,6 +15,7 @@ from gdsl.options import FORCE_COLOR, NO_COLOR
 _QUIET_SECONDS = 1.0
 """A progress line appears only when the work has taken this long."""
 _REFRESH_SECONDS = 0.1
+_LOG_SECONDS = 30.0
 
 
 def say(text: str) -> None:
@@ -51,7 +52,10 @@ def print_findings(findings: Sequence[Diagnostic], *, as_json: bool = False) -> 
 
 
 class Progress:
-    """One line on a terminal's stderr: what, how much, how long it will take. Silent in a pipe."""
+    """What, how much, how long it will take: one line on a terminal's stderr that is rewritten.
+
+    Where stderr is no terminal, a line of its own every half minute.
+    """
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
@@ -60,14 +64,19 @@ class Progress:
         self._width = 0
 
     def show(self, done: int, total: int, what: str) -> None:
-        """Say that `done` of `total` are done and `what` is next, ten times a second at most."""
+        """Say that `done` of `total` are done and `what` is next, unless that was just said."""
         now = time.monotonic()
-        if now - self._shown < _REFRESH_SECONDS or not self._stream.isatty():
+        terminal = self._stream.isatty()
+        if now - self._shown < (_REFRESH_SECONDS if terminal else _LOG_SECONDS):
             return
         self._shown = now
         elapsed = now - self._started
         left = f", about {elapsed / done * (total - done):.0f} s left" if done else ""
-        self._write(f"[{done}/{total}] {what}{left}")
+        line = f"[{done}/{total}] {what}{left}"
+        if terminal:
+            self._write(line)
+        else:
+            print(line, file=self._stream, flush=True)
 
     def clear(self) -> None:
         """Remove the line."""
