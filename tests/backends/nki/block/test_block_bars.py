@@ -12,7 +12,8 @@ import pytest
 
 from examples.bench.block import CASES, KERNEL
 from gdsl import api
-from gdsl.estimate import estimate
+from gdsl.estimate import estimate, shapes_only
+from gdsl.launch import trace
 from gdsl.profiler import CostReport
 
 
@@ -35,3 +36,28 @@ def test_every_weight_is_read_once() -> None:
     """What moves is the contract's bytes, and hardly more."""
     found = report("b1")
     assert sum(core.dma_bytes for core in found.cores) <= 1.01 * found.contract.hbm_bytes
+
+
+@pytest.mark.parametrize(
+    ("rows", "order"),
+    [
+        (1, ["W_in_qkv", "W_in_a", "W_in_b", "recurrent_state", "W_in_z"]),
+        (16, ["W_in_qkv", "W_in_a", "W_in_b", "W_in_z", "recurrent_state"]),
+    ],
+)
+def test_what_is_large_shares_a_ring_in_the_order_it_is_needed(rows: int, order: list[str]) -> None:
+    """The weights that only outputs need come behind the states where all rows share a tile."""
+    definition = api.load(KERNEL)
+    sizes = {"B": rows, "Hid": 1024, "Hk": 8, "G": 2, "K": 128, "V": 128, "W": 4}
+    arguments = shapes_only(definition.kernel, sizes, {})
+    program = api.compile(definition, target="trn2").nki
+    found = trace(program, definition.kernel, arguments).traces[0]
+    names = {buffer.id: buffer.name for buffer in found.buffers}
+    ring = [
+        names[access.buffer]
+        for record in found.records
+        if record.opcode == "dma_copy" and record.attributes.get("queue") == "sync"
+        for access in (*record.reads, *record.writes)
+        if names[access.buffer] in order
+    ]
+    assert list(dict.fromkeys(ring)) == order
