@@ -31,7 +31,7 @@ def test_the_emitted_kernel_equals_the_interpreter(
     emitted: set[str] = set()
 
     @settings(
-        max_examples=40, deadline=None, derandomize=True, database=None, phases=(Phase.generate,)
+        max_examples=60, deadline=None, derandomize=True, database=None, phases=(Phase.generate,)
     )
     @given(cases)
     def check(case: Any) -> None:
