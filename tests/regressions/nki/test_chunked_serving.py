@@ -197,3 +197,35 @@ def test_b05_keys_that_nothing_normalises_are_refused_with_what_to_write() -> No
     (diagnostic,) = error.value.diagnostics
     assert diagnostic.code == "E0513"
     assert "assume" in f"{diagnostic.help} {diagnostic.notes}"
+
+
+def checkpointed(seed: int, T: int, lengths: list[int], every: int = C) -> dict[str, Any]:
+    """Arguments of `gdn_cte_varlen` in float32, one key head and two value heads."""
+    sizes = {"B": len(lengths), "Hk": 1, "G": 2, "T": T, "P": T // every, "K": 16, "V": 8}
+    found = gdsl.random_inputs(gdsl.load("gdn_cte_varlen"), sizes, seed=seed)
+    given = {name: np.asarray(x, np.float32) for name, x in found.items()}
+    return {**given, "valid_len": np.array(lengths, np.int32), "checkpoint_every": every}
+
+
+def test_b72_checkpoints_are_the_states_after_n_and_2n_tokens(launch: Launch) -> None:
+    """Two of them in 260 tokens, each the state of a call that ends there; none at the start."""
+    given = checkpointed(72, 2 * C + 4, [2 * C + 4])
+    got = launch("gdn_cte_varlen", **given)
+    assert got["checkpoints"].shape == (1, 2, 2, 16, 8)
+    for number in (1, 2):
+        upto = {"valid_len": np.array([number * C], np.int32)}
+        short = launch("gdn_cte_varlen", **{**given, **upto})
+        assert got["checkpoints"][0, number - 1].tobytes() == short["recurrent_state"][0].tobytes()
+
+
+def test_b65_no_checkpoint_before_its_block_is_complete(launch: Launch) -> None:
+    """127 of 128 tokens leave none (exactly 0), the next token makes it."""
+    got = launch("gdn_cte_varlen", **checkpointed(65, C + 3, [C - 1, C, 0]))
+    assert (got["checkpoints"][[0, 2]] == 0).all()
+    assert got["checkpoints"][1, 0].tobytes() == got["recurrent_state"][1].tobytes()
+    assert (got["checkpoints"][1] != 0).any()
+
+
+def test_b72_a_distance_that_is_not_emitted_is_refused_with_its_number(launch: Launch) -> None:
+    with pytest.raises(gdsl.GdslError, match="must be a multiple of the chunk, 128, got 64"):
+        launch("gdn_cte_varlen", **checkpointed(64, 130, [130], every=64))

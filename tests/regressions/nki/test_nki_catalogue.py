@@ -52,6 +52,7 @@ PREFILL_KINDS = {
     "stride": "B31",
     "race": "B62",
     "context-parallel": "B63",
+    "slots": "B65 B72",
 }
 """For each kind that can occur in a chunked kernel, the cases that must be tests of one."""
 
