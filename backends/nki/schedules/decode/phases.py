@@ -121,9 +121,14 @@ class Phases:
 
     @property
     def stored(self) -> Element:
-        """The element type of the state, in HBM and in SBUF."""
+        """The element type of the state in HBM."""
         state = self.step.state
         return self.contract.element(state.argument, state.dtype)
+
+    @property
+    def held(self) -> Element:
+        """The element type of the states that are updated: fp32 from one token to the next."""
+        return F32 if self.resident else self.stored
 
     def write(self) -> None:
         """Fill every block."""

@@ -52,8 +52,8 @@ def moving_keys(phases: Phases, block: Block) -> tuple[Moving, ...]:
     """The vectors of a tile of rows as TensorE multiplies them with the states."""
     terms, width = phases.step.terms, len(phases.step.columns)
     count = len(terms.reads)
-    if phases.stored != F32:
-        limbs = _limbs(phases, block, phases.stored)
+    if phases.held != F32:
+        limbs = _limbs(phases, block, phases.held)
         return (Moving(0, count, limbs, width),)
     low = next((i for i, read in enumerate(terms.reads) if read in terms.exact), count)
     if not phases.rounds or low == 0:

@@ -12,7 +12,7 @@ from backends.nki.refusal import refuse
 from backends.nki.schedules.addresses import dimension
 from backends.nki.schedules.decode.ended import entries_of_token
 from backends.nki.schedules.decode.turned import slice_of, turn_in, turn_out, turned_shape
-from backends.nki.select.layouts import GPSIMD
+from backends.nki.select.layouts import GPSIMD, SCALAR
 from backends.nki.select.state_moves import Index, move_states
 from gdsl.ir.dims import Dim
 from gdsl.ir.kernel import Output
@@ -27,12 +27,12 @@ LOAD = 8
 def load_states(phases: Phases) -> None:
     (K, V), block = phases.sizes, phases.blocks["load_states"]
     heads = phases.window.count if phases.resident else phases.heads
-    phases.state = chip = block.tile("state_sb", (K, heads * V), phases.stored)
+    phases.state = chip = block.tile("state_sb", (K, heads * V), phases.held)
     state = phases.step.state
     turned = phases.turned(state.dims)
-    if turned:
-        chip = block.tile("arrived_sb", turned_shape(phases, heads), phases.stored)
-        phases.arrived = chip
+    if turned or phases.held != phases.stored:
+        shape = turned_shape(phases, heads) if turned else phases.state.shape
+        chip = phases.arrived = block.tile("arrived_sb", shape, phases.stored)
     pool, index = phases.contract.tensors[state.argument], _read_index(phases)
     if state.slots is not None:
         block.do("memset", dst=chip, value=Literal(0.0), engine=GPSIMD)
@@ -51,6 +51,11 @@ def load_states(phases: Phases) -> None:
     if turned and phases.resident:
         with block.loop("head", 0, heads) as (body, head):
             turn_in(phases, body, heads, head)
+    elif phases.held != phases.stored:
+        with block.loop("start", 0, heads, LOAD) as (body, start):
+            columns = (start * V, smallest(LOAD, heads - start) * V)
+            dst, src = (part(tile, None, columns) for tile in (phases.state, chip))
+            body.do("tensor_copy", dst=dst, src=src, engine=SCALAR)
 
 
 def _fetch_states(
@@ -88,11 +93,16 @@ def _store_resident(
     first, count = Name("lane") + Name("start"), Name("count")
     for output in outputs:
         tensor, at = phases.contract.outputs[output.name], (Name("row") + first, count)
-        chip, start = (phases.state, phases.window.count), first
+        chip, start, V = (phases.state, phases.window.count), first, phases.sizes[1]
+        if not phases.turned(output.dims) and tensor.element != phases.held:
+            leaving = block.tile("leaving_sb", (phases.sizes[0], count * V), tensor.element)
+            new = part(phases.state, None, (first * V, count * V))
+            block.do("tensor_copy", dst=leaving, src=new, engine=GPSIMD)
+            chip, start = (leaving, count), ZERO
         if phases.turned(output.dims):
-            leaving = block.tile("leaving_sb", turned_shape(phases, count), phases.stored)
+            leaving = block.tile("leaving_sb", turned_shape(phases, count), tensor.element)
             with block.loop("head", 0, count) as (each, head):
-                old = (phases.state, (first + head) * phases.sizes[1])
+                old = (phases.state, (first + head) * V)
                 turn_out(phases, each, old, leaving, count, head)
             chip, start = (leaving, count), ZERO
         _transfer(phases, block, tensor, output.dims, at, chip, start, store=True, index=index)
@@ -113,8 +123,8 @@ def store_token_states(phases: Phases) -> None:
         shape: tuple[Number, ...] = (phases.sizes[0], LOAD * phases.sizes[1])
         if phases.turned(output.dims):
             shape = turned_shape(phases, Literal(LOAD))
-        zeros = phases.constants.zeros(shape, phases.stored)
         tensor = phases.contract.outputs[output.name]
+        zeros = phases.constants.zeros(shape, tensor.element)
         rows = (Name("row") + Name("lane") + Name("start"), count)
         chip = (zeros, Literal(LOAD))
         _transfer(phases, block, tensor, output.dims, rows, chip, store=True, index=ended)

@@ -74,7 +74,7 @@ def turn_out(
     """Put the state that begins at a column of a tile at place `head` of the `of` that leave."""
     K, (tile, column) = phases.sizes[0], source
     with phases.value_slices(block) as (body, start, width):
-        turned = body.tile("new_T_psum", (width, K), phases.stored, Space.PSUM)
+        turned = body.tile("new_T_psum", (width, K), phases.held, Space.PSUM)
         data = part(tile, None, (column + start, width))
         body.do("nc_transpose", dst=turned, data=data, engine=TENSOR)
         dst = slice_of(phases, leaving, of, (head, ONE), (start, width))

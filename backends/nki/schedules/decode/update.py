@@ -47,7 +47,7 @@ def update_head(phases: Phases, deltas: list[View]) -> None:
 
 def _add(phases: Phases, block: Block, dst: View, spread: View, key: View, decayed: View) -> None:
     """dst <- spread * key + decayed."""
-    if phases.stored == F32:
+    if phases.held == F32:
         _multiply_add(block, dst, spread, key, decayed)
         return
     mine, others = block.inner(), block.inner()

@@ -41,6 +41,17 @@ kernel placed:
     output s1: f32[B, H, V, K] = S
     output states: f32[B, T, H, K, V] = Ss
 """,
+    "tokens, states in bf16": f"""{RULE}
+kernel placed:
+    axes B, T <= 16, H, K, V
+    input q, k: bf16[B, T, H, K]
+    input v: bf16[B, T, H, V]
+    state S: bf16[B, H, K, V] = s0 inplace
+    o, S, Ss = scan[T every 1] gated_delta(l2norm[K](q), l2norm[K](k), v, 0.9, 0.5, S)
+    output out: bf16[B, T, H, V] = o
+    output s0 = S
+    output states: bf16[B, T, H, V, K] = Ss
+""",
     "states after every two tokens": f"""{RULE}
 kernel placed:
     axes B, T <= 16, P, H, K, V
