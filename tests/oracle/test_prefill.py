@@ -101,3 +101,38 @@ def test_simulated_kernel(
     given |= {name: given[name].astype(dtype) for name in ("query", "key", "value")}
     outputs = gdsl.compile(gdsl.load(MODELS[model][0])).run(given)
     assert_agree(outputs, case, e_rms, FP32 if dtype == np.float32 else BF16)
+
+
+def folded(case: Case, key_heads: int | None = None) -> dict[str, Any]:
+    """The 64 decoded tokens of Qwen3-Next as one prompt of `gdn_prefill`, raw as they come."""
+    heads = None if key_heads is None else 2 * key_heads
+    per_token = {"query": case["q"][:, ::2], "key": case["k"][:, ::2], "value": case["v"]}
+    per_token |= {name: case[name] for name in ("z", "a", "b")}
+    tokens = {
+        name: np.ascontiguousarray(np.swapaxes(x, 0, 1)[: key_heads if i < 2 else heads][None])
+        for i, (name, x) in enumerate(per_token.items())
+    }
+    weights = {name: case[name][:heads] for name in ("A_log", "dt_bias")}
+    return {**tokens, **weights, "norm_weight": case["norm_weight"]}
+
+
+@pytest.mark.parametrize("witness", ["interpreter", "plan", "simulator"])
+def test_prefill_with_everything_folded_in_is_the_decode_path_of_qwen3_next(
+    transformers_cases: dict[str, Case], e_rms: Errors, witness: str
+) -> None:
+    """Raw projections in, gated norm out: what transformers computed token by token. The simulator
+    runs two key heads of 16."""
+    case = transformers_cases["qwen3_next"]
+    given = folded(case, key_heads=2 if witness == "simulator" else None)
+    kernel = gdsl.load("gdn_prefill")
+    if witness == "simulator":
+        outputs = gdsl.compile(kernel).run(given)
+    elif witness == "plan":
+        outputs = evaluate(gdsl.compile(kernel).compilation.plan, given, precision="float32")
+    else:
+        outputs = RUNNER.run(kernel.kernel, given, RunOptions("float32"))
+    heads = outputs["out"].shape[1]
+    expected = np.swapaxes(case["out"], 0, 1)[None, :heads]
+    assert e_rms(np.asarray(outputs["out"], np.float64), expected, (0, 1)) <= FP32
+    state = np.asarray(outputs["recurrent_state"], np.float64)
+    assert e_rms(state, case["state"][None, :heads], (0, 1)) <= FP32
