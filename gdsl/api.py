@@ -241,20 +241,24 @@ def simulate(
     """Return a function that runs an NKI kernel in the simulator, as `nki.simulate` does.
 
     `kernel` is a `@nki.jit` function or "FILE.py:KERNEL". The function takes the kernel's arguments
-    and returns what it returns: one array, or a tuple of arrays.
+    and returns what it returns: one array, or a tuple of arrays. Arguments are arrays, or what else
+    a kernel takes (numbers, `None`, tuples); what the kernel writes to an array is in that array
+    afterwards.
     """
     source, entry = nki_source(kernel) if isinstance(kernel, str) else (kernel, kernel.__name__)
 
     def call(*arrays: Any, **named: Any) -> Any:
-        values = [from_caller(f"argument {i}", value) for i, value in enumerate(arrays)]
-        given: Any = tuple(values)
-        if named:
-            if values:
-                raise UsageError("give the arguments all by position or all by name")
-            given = {name: from_caller(name, value) for name, value in named.items()}
+        if arrays and named:
+            raise UsageError("give the arguments all by position or all by name")
+        by_name = {f"argument {i}": value for i, value in enumerate(arrays)} | named
+        for name, value in by_name.items():
+            if hasattr(value, "dtype") and hasattr(value, "shape"):
+                from_caller(name, value)  # refuses what says nothing about its values
+        given: Any = named or arrays
         result = registry.simulator().simulate(
             source, entry, given, target=_target(target), lnc=lnc
         )
+        result.copy_back()
         torch = any(is_torch(value) for value in (*arrays, *named.values()))
         outputs = tuple(to_caller(array, torch) for array in result.outputs)
         return outputs[0] if len(outputs) == 1 else outputs

@@ -27,6 +27,9 @@ class Simulation(Protocol):
     def mutated(self) -> Mapping[str, Array]:
         """The arguments the kernel wrote to, by parameter name, as they are afterwards."""
 
+    def copy_back(self) -> None:
+        """Copy what the kernel wrote to its arguments into the caller's arrays."""
+
     @property
     def traces(self) -> tuple[Any, ...]:
         """One `backends.isa.trace.Trace` per program (core)."""

@@ -37,6 +37,8 @@ class TensorArgument:
 
     name: str
     storage: Storage
+    given: NDArray[Any] | None = None
+    """The caller's array; of a torch tensor on the CPU, an array that shares its memory."""
 
 
 def bind(
@@ -111,7 +113,7 @@ class ArgumentMaker:
         storage = Storage(Allocation(form, name, self.place, role="input"))
         if not self.options.shape_only:
             storage.fill(array, with_flags=self.options.uninitialized == "fault")
-        self.tensors.append(TensorArgument(name, storage))
+        self.tensors.append(TensorArgument(name, storage, array))
         return NkiTensor(storage, whole_layout(storage), 0)
 
 
@@ -161,6 +163,13 @@ def result_array(view: NkiTensor) -> NDArray[Any]:
     """Return a returned tensor as an array of the caller's own."""
     values = view.load()
     return values.astype(np.bool_) if view.dtype.kind == "bool" else np.array(values)
+
+
+def copy_back(argument: TensorArgument) -> None:
+    """Give the caller's array the contents that the kernel left, where it can be written."""
+    given = argument.given
+    if argument.storage.written and given is not None and given.flags.writeable:
+        given[...] = storage_array(argument.storage)
 
 
 def storage_array(storage: Storage) -> NDArray[Any]:

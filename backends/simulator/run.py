@@ -55,6 +55,12 @@ class SimResult:
         """One trace per program, made when first asked for."""
         return tuple(build_trace(machine, self.kernel) for machine in self.finished.machines)
 
+    def copy_back(self) -> None:
+        """Copy what the kernel wrote to its arguments into the caller's arrays."""
+        if self.outputs or self.mutated:
+            for argument in self.finished.arguments:
+                arguments.copy_back(argument)
+
     @property
     def instructions(self) -> int:
         """Number of instructions executed by all programs."""

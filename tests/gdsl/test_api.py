@@ -219,3 +219,30 @@ def test_no_token_launches_nothing_and_returns_the_state() -> None:
     outputs = gdsl.compile(kernel).run({**inputs, "algorithm": "neumann"})
     assert outputs["out"].shape == (1, 2, 0, 8)
     np.testing.assert_array_equal(outputs["recurrent_state"], inputs["recurrent_state"])
+
+
+WRITES = """
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+@nki.jit
+def write(x, pair, scale=None):
+    t = nl.ndarray((4, 3), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t, src=pair[0])
+    nisa.tensor_scalar(dst=t, data=t, op0=nl.multiply, operand0=scale or 2.0)
+    nisa.dma_copy(dst=x, src=t)
+    return x
+"""
+
+
+def test_what_a_kernel_writes_is_in_the_callers_array(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(WRITES)
+    write = gdsl.simulate(f"{tmp_path}/mine.py:write")
+    x, y = np.zeros((4, 3), np.float32), np.ones((4, 3), np.float32)
+    assert (write(x, (y, y), None) == 2).all()
+    assert (x == 2).all()
+    assert (y == 1).all()
+    x.flags.writeable = False
+    assert (write(x, (y, y), 3.0) == 3).all()
+    assert (x == 2).all()
