@@ -175,7 +175,7 @@ def fetch_tokens(
                 dst=ends_sb[:rows, chunk : chunk + 1],
                 src=lengths.ap(pattern=[[1, some], [0, count]], offset=team + entry),
                 dge_mode=nisa.dge_mode.hwdge,
-                engine=nisa.engine.scalar,
+                engine=nisa.engine.sync,
             )
 
 

@@ -139,7 +139,7 @@ class _Body:
         self.block.do("dma_copy", dst=mine, src=Pattern(_TOKEN, steps, offset), **QUEUE)
         if self.form.lengths:
             source = Pattern(_LENGTHS, ((ONE, SOME), (ZERO, COUNT)), TEAM + ENTRY)
-            self.block.do("dma_copy", dst=self._mine(_ends(), ONE), src=source, **QUEUE)
+            self.block.do("dma_copy", dst=self._mine(_ends(), ONE), src=source, **RING)
 
     def _fetch_windows(self) -> None:
         """The old windows; zeros where there is none."""
