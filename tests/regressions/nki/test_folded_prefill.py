@@ -179,3 +179,41 @@ def test_what_is_more_than_an_input_times_a_factor_is_refused() -> None:
     text = TOKEN_MAJOR.replace("l2norm[K](q)", "l2norm[K](q + k)")
     with pytest.raises(CompileError, match="the query as an input tensor"):
         gdsl.compile(gdsl.loads(text))
+
+
+@pytest.mark.parametrize("decay", ["1", "exp(slope)"])
+def test_a_decay_that_is_the_same_for_all_tokens(launch: Launch, run: Run, decay: str) -> None:
+    """Gates without tokens, and no decay at all; tokens behind the end decay nothing either."""
+    rule = "delta(q, k, v, beta, S)" if decay == "1" else f"gated_delta(q, k, v, {decay}, beta, S)"
+    slope = "" if decay == "1" else "    input slope: f32[H] in (-inf, 0]\n"
+    text = f"""
+use delta_rule
+kernel fixed:
+    axes B, H, T, K, V
+    input q, k: f32[B, H, T, K]
+    input v: f32[B, H, T, V]
+    input beta: f32[B, H, T] in [0, 1]
+{slope}    assume sum[K](k * k) <= 1.01
+    state S: f32[B, H, K, V] = s0 or zeros
+    o, S = scan[T] {rule}
+    output out: f32[B, H, T, V] = o
+    output s1 = S
+"""
+    rng = np.random.default_rng(12)
+    keys = rng.standard_normal((1, 2, C + 5, K))
+    given = {
+        "q": rng.standard_normal((1, 2, C + 5, K)),
+        "k": keys / np.linalg.norm(keys, axis=-1, keepdims=True),
+        "v": rng.standard_normal((1, 2, C + 5, V)),
+        "beta": rng.random((1, 2, C + 5)),
+        "s0": rng.standard_normal((1, 2, K, V)),
+    }
+    if slope:
+        given["slope"] = -rng.random(2)
+    both(launch, run, given, text=text)
+
+
+def test_a_window_in_front_is_refused_with_what_to_do() -> None:
+    definition = gdsl.load("gdn_mixer_prefill")
+    with pytest.raises(CompileError, match="a sliding window in front of a rule in chunks"):
+        gdsl.compile(definition)

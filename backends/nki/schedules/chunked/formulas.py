@@ -84,7 +84,7 @@ class Formulas:
     key: Vector
     value: Vector
     log: Term
-    """The log decay: of `gates`, or of `tokens` for a decay per channel."""
+    """The log decay: of `gates`, or of `tokens` for a decay per channel; 0 without any."""
     beta: Term
     """Of `gates`."""
     result: Leaf
@@ -115,8 +115,8 @@ def formulas_of(
             side.translator.terms[param.symbol] = algebra.known(Name(param.name))
     solve, segments = chunk.solve, chunk.segments
     (emit,) = chunk.emits
-    if not isinstance(solve, DeltaSolve) or segments is None or emit.query is None:
-        raise refuse("the chunked schedule needs a decay and a delta read", run.span)
+    if not isinstance(solve, DeltaSolve) or emit.query is None:
+        raise refuse("the chunked schedule needs a delta read", run.span)
 
     def bound(expr: Expr) -> Expr:
         return bind_arguments(expr, run, builder)
@@ -130,7 +130,9 @@ def formulas_of(
     algebra = tokens.translator.algebra
     assert isinstance(algebra, BatchAlgebra)
     channels = isinstance(segments, AnchoredSegments)
-    log = (tokens if channels else gates).term(bound(segments.log))
+    log: Term = gates.translator.algebra.known(0.0)
+    if segments is not None:
+        log = (tokens if channels else gates).term(bound(segments.log))
     beta = gates.term(bound(ratio))
     leaf = algebra.leaf(run.results[0].name, chunk.value_axis, True, Stage.OUTPUTS)
     assert isinstance(leaf, Leaf)

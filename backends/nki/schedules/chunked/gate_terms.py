@@ -19,7 +19,7 @@ from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.select.constants import Constants
 from backends.nki.select.layouts import Layout
 from backends.nki.select.selector import Selector
-from backends.nki.select.terms import Leaf, Stage, Term
+from backends.nki.select.terms import Known, Leaf, Stage, Term
 from gdsl.ir.dtypes import Dtype
 from gdsl.ir.kernel import Input
 
@@ -55,7 +55,14 @@ def computed(schedule: Schedule, block: Block, terms: dict[Term, View]) -> None:
     )
     selector.count_uses(terms)
     for term, view in terms.items():
-        selector.into(term, view, Layout.ROWS)
+        if isinstance(term, Known):
+            block.do("memset", dst=view, value=term.value)
+        elif term.wide is None:
+            block.comment("The same for every token.")
+            spread = selector.spread(term, Layout.ROWS, term.stage, CHUNK)
+            block.do("tensor_copy", dst=view, src=spread)
+        else:
+            selector.into(term, view, Layout.ROWS)
 
 
 @frozen

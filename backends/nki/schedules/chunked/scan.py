@@ -12,6 +12,7 @@ from backends.nki.schedules.chunked.formulas import Formulas, formulas_of, input
 from backends.nki.select.terms import Known, Leaf
 from gdsl.algorithm.chunk_plan import AnchoredSegments, ChunkPlan, DeltaSolve, Rows
 from gdsl.algorithm.plan import ChunkedRun, Plan
+from gdsl.canonical.form import Window
 from gdsl.ir.expr import Ref
 from gdsl.ir.kernel import Input, Kernel, Output, Run, State
 from gdsl.ir.node import Symbol
@@ -65,6 +66,14 @@ class Scan:
 def scan_of(plan: Plan) -> Scan:
     """Read a plan. Raises CompileError for what the chunked schedule does not emit."""
     kernel = plan.kernel.kernel
+    windows = [run for run, form in plan.kernel.runs if isinstance(form, Window)]
+    if windows:
+        raise refuse(
+            "a sliding window in front of a rule in chunks is not emitted yet",
+            windows[0].span,
+            label="this is a rule of its own",
+            help="make the window a kernel of its own, and pass its result to this one as an input",
+        )
     if len(plan.runs) != 1 or not isinstance(planned := plan.runs[0], ChunkedRun):
         raise refuse(
             f"the chunked schedule emits one chunked rule per kernel; `{kernel.name}` has "
@@ -74,8 +83,8 @@ def scan_of(plan: Plan) -> Scan:
     run, chunk = planned.run, planned.chunk
     _check(kernel, run, chunk)
     solve = chunk.solve
-    if not isinstance(solve, DeltaSolve) or chunk.segments is None:
-        raise refuse("the chunked schedule needs a decay and a delta read", run.span)
+    if not isinstance(solve, DeltaSolve):
+        raise refuse("the chunked schedule needs a delta read", run.span)
     state = next(s for s in kernel.states if s.symbol == run.state)
     states = [o for o in kernel.outputs if _is_state(o, run)]
     checkpoints = next((o for o in kernel.outputs if _is(o, run.states)), None)
@@ -104,8 +113,8 @@ def scan_of(plan: Plan) -> Scan:
         query=formulas.query.item,
         key=formulas.key.item,
         value=formulas.value.item,
-        log=_first_of_tokens(logs, run, "the log decay"),
-        beta=_first_of_tokens(betas, run, "the erase factor"),
+        log=_principal(logs, run, formulas.key.item),
+        beta=_principal(betas, run, formulas.key.item),
         scale=factor.value if isinstance(factor, Known) else Literal(1.0),
         channels=channels,
         valid=next((i for i in kernel.inputs if i.symbol == run.valid_len), None),
@@ -169,13 +178,7 @@ def _is_state(output: Output, run: Run) -> bool:
     return _is(output, run.state_out)
 
 
-def _first_of_tokens(inputs: Mapping[Leaf, Input], run: Run, what: str) -> Input:
-    """The input of a gate that differs from token to token."""
-    for item in inputs.values():
-        if run.axis in item.type.axes:
-            return item
-    raise refuse(
-        f"the chunked schedule needs {what} to differ from token to token",
-        run.span,
-        help="use `form=recurrent`",
-    )
+def _principal(inputs: Mapping[Leaf, Input], run: Run, otherwise: Input) -> Input:
+    """The input that a gate is named by: the first one that differs from token to token."""
+    found = [*inputs.values()]
+    return next((i for i in found if run.axis in i.type.axes), found[0] if found else otherwise)
