@@ -8,12 +8,20 @@ left mentions fields by fresh names, as if they were inputs. Nothing goes by the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from itertools import count
 
 from attrs import define, evolve, field
 
 from backends.nki.refusal import refuse
+from backends.nki.schedules.block.expressions import (
+    addresses,
+    behind,
+    mentioned,
+    needed,
+    rounding,
+    silu_of,
+)
 from backends.nki.schedules.block.sections import (
     Convolution,
     Field,
@@ -32,9 +40,9 @@ from gdsl.canonical.substitute import bind_arguments, retyped, substitute
 from gdsl.ir.dims import Packed
 from gdsl.ir.dtypes import Dtype
 from gdsl.ir.expr import Apply, Cast, Expr, Reduce, Ref, Unpack
-from gdsl.ir.kernel import Input, Let, Output, Run, State, Statement
+from gdsl.ir.kernel import Input, Let, Output, Run, Statement
 from gdsl.ir.node import Symbol
-from gdsl.ir.traverse import children, symbols
+from gdsl.ir.traverse import children
 from gdsl.ir.types import Type
 
 
@@ -115,10 +123,10 @@ class _Cutter:
             for output in kernel.outputs
             if output.name not in windows
         )
-        needed, shown = _needed(body), _mentioned(outputs)
-        body = [s for s in body if isinstance(s, Run) or s.target in needed | _behind(body, shown)]
-        shown = _mentioned((*body, *outputs))
-        values = (evolve(v, late=v.symbol not in needed) for v in self.values.values())
+        early, shown = needed(body), mentioned(outputs)
+        body = [s for s in body if isinstance(s, Run) or s.target in early | behind(body, shown)]
+        shown = mentioned((*body, *outputs))
+        values = (evolve(v, late=v.symbol not in early) for v in self.values.values())
         return Sections(
             kernel=kernel,
             entry=self.rows[0],
@@ -128,7 +136,7 @@ class _Cutter:
             values=tuple(v for v in values if v.symbol in shown),
             body=tuple(body),
             outputs=outputs,
-            mentioned=frozenset(shown | _addresses(body, kernel.states)),
+            mentioned=frozenset(shown | addresses(body, kernel.states)),
         )
 
     # ---- expressions
@@ -147,7 +155,7 @@ class _Cutter:
 
     def _finished(self, expr: Expr) -> Expr:
         """Return a rewritten expression over fields, for what is left of the text."""
-        activated = _silu_of(expr)
+        activated = silu_of(expr)
         if activated is not None and self._is_convolved(activated):
             return self._value(self._port(activated, (), silu=True), expr)
         if isinstance(expr, Ref):
@@ -171,7 +179,7 @@ class _Cutter:
         """One field of an expression: the expression over that field of its operands."""
         if packed not in arg.type.axes:
             return arg
-        activated = _silu_of(arg)
+        activated = silu_of(arg)
         if activated is not None and self._is_convolved(activated):
             return self._value(self._port(activated, ((packed, name),), silu=True), whole)
         match arg:
@@ -220,7 +228,7 @@ class _Cutter:
                 moving, weight = weight, moving
             tensor = self._weight(weight, axis)
             if tensor is not None:
-                rounded, operand = _rounding(moving)
+                rounded, operand = rounding(moving)
                 source = self._moving(operand)
                 if source is not None:
                     key = Apply("mul", (moving, weight), arg.type)
@@ -263,7 +271,7 @@ class _Cutter:
             if p == window.emits[0].result
         )
         value = self._rewritten(bind_arguments(window.value, run, self.builder))
-        rounded, token = _rounding(value)
+        rounded, token = rounding(value)
         weight, inside = read_taps(kernel, run, window, self.builder, self._written)
         columns = {a for a in weight.type.axes if a not in state.type.axes}
         fields = self._fields(weight, (window.axis, *columns), result.name)
@@ -378,58 +386,3 @@ def _split(
         for _, packed, axes in parts
         for name, inner in dim.fields
     ]
-
-
-def _mentioned(items: Iterable[Statement | Output]) -> set[Symbol]:
-    """Every name in statements and outputs."""
-    found: set[Symbol] = set()
-    for item in items:
-        for expr in item.args if isinstance(item, Run) else (item.value,):
-            found |= set(symbols(expr))
-    return found
-
-
-def _addresses(body: Sequence[Statement], states: Sequence[State]) -> set[Symbol]:
-    """The inputs that say where the state of a run lies, and where its sequences end."""
-    run = next(statement for statement in body if isinstance(statement, Run))
-    state = next(s for s in states if s.symbol == run.state)
-    slots, accepted = state.slots, state.accepted
-    found = [state.unless, run.valid_len, accepted.symbol if accepted else None]
-    found += [slots.read, slots.write] if slots else []
-    return {symbol for symbol in found if symbol is not None}
-
-
-def _needed(body: Sequence[Statement]) -> set[Symbol]:
-    """The names that the run needs, through definitions."""
-    run = next(statement for statement in body if isinstance(statement, Run))
-    return _behind(body, _mentioned((run,)))
-
-
-def _behind(body: Sequence[Statement], names: set[Symbol]) -> set[Symbol]:
-    """The names, and those that their definitions mention."""
-    found = set(names)
-    for statement in reversed(body):
-        if isinstance(statement, Let) and statement.target in found:
-            found |= _mentioned((statement,))
-    return found
-
-
-def _silu_of(expr: Expr) -> Ref | None:
-    """The name x where an expression is x * sigmoid(x)."""
-    match expr:
-        case Apply(operator="mul", args=(Ref() as x, Apply(operator="sigmoid", args=(y,)))) if (
-            x == y
-        ):
-            return x
-        case Apply(operator="mul", args=(Apply(operator="sigmoid", args=(y,)), Ref() as x)) if (
-            x == y
-        ):
-            return x
-    return None
-
-
-def _rounding(expr: Expr) -> tuple[Dtype | None, Expr]:
-    """The dtype an expression is rounded to, and what is rounded."""
-    if isinstance(expr, Cast):
-        return expr.dtype, expr.arg
-    return None, expr

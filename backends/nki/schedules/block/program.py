@@ -28,7 +28,8 @@ from backends.nki.schedules.block.projections import Projections
 from backends.nki.schedules.block.sections import Convolution, Given, Port, Projection, Sections
 from backends.nki.schedules.block.share import share_of
 from backends.nki.schedules.block.streamed import Streamed
-from backends.nki.schedules.block.windows import Windows, element_of
+from backends.nki.schedules.block.window_arguments import element_of
+from backends.nki.schedules.block.windows import Windows
 from backends.nki.schedules.decode.calls import GROUP
 from backends.nki.schedules.decode.front import Front
 from backends.nki.select.addressing import Share

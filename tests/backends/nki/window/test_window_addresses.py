@@ -1,4 +1,4 @@
-"""Windows in a pool, after the tokens that were kept, and after each token: as the contract says."""
+"""Windows in a pool, after kept tokens, and after each token: as the contract says."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _arrays(form: str, channels: int, tokens: int, dtype: str) -> dict[str, Any]
     def normal(*shape: int) -> Any:
         return rng.normal(size=shape).astype(stored)
 
-    arrays = {"w": rng.normal(size=(channels, TAPS)).astype(np.float32)}
+    arrays: dict[str, Any] = {"w": rng.normal(size=(channels, TAPS)).astype(np.float32)}
     line = () if "step" in form else (tokens,)
     arrays["x"] = normal(BATCH, *line, channels)
     lengths = np.array([0, tokens, 1, 2, tokens], np.int32)
