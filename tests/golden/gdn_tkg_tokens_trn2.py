@@ -722,6 +722,8 @@ def gdn_tkg_tokens(q, k, v, z, b, a, A_log, dt_bias, norm_weight, recurrent_stat
                         next_decay_T_sb = spread_decay(identity_sb, next_prepared, ones_sb, rows, K)
                 reads_per_update = max(2, (next_heads + heads - 1) // heads)
                 deltas_at = heads - 1 if rows <= GROUP else min(17, heads - 1)
+                # A tile of one group is finished while VectorE waits for its next reads.
+                finish_at = heads - 1 if rows <= GROUP else min(2, heads - 1)
                 read = 0
                 for start in range(0, heads, 8):
                     count = min(8, heads - start)
@@ -733,7 +735,7 @@ def gdn_tkg_tokens(q, k, v, z, b, a, A_log, dt_bias, norm_weight, recurrent_stat
                         read = ready
                         if head == min(1, heads - 1):
                             group_outputs(prepared, read_1_psum, rows, V, lane, heads)
-                        if lane + heads == rows and head == min(2, heads - 1):
+                        if lane + heads == rows and head == finish_at:
                             finish_rows(out, prepared, rows, V, row, Hk, G, token, T)
                         if next_heads > 0 and head == deltas_at:
                             next_read_1_psum = group_deltas(

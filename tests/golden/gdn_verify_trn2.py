@@ -1367,6 +1367,8 @@ def gdn_verify(x, conv_weight, g_log, beta, accepted, valid_len, conv_states, st
                                 next_decay_T_sb = spread_decay(identity_sb, next_prepared, ones_sb, rows, K)
                         reads_per_update = max(2, (next_heads + heads - 1) // heads)
                         deltas_at = heads - 1 if rows <= GROUP else min(17, heads - 1)
+                        # A tile of one group is finished while VectorE waits for its next reads.
+                        finish_at = heads - 1 if rows <= GROUP else min(2, heads - 1)
                         read = 0
                         for start in range(0, heads, 8):
                             count = min(8, heads - start)
@@ -1378,7 +1380,7 @@ def gdn_verify(x, conv_weight, g_log, beta, accepted, valid_len, conv_states, st
                                 read = ready
                                 if head == min(1, heads - 1):
                                     group_outputs(prepared, read_1_psum, rows, V, lane, heads)
-                                if lane + heads == rows and head == min(2, heads - 1):
+                                if lane + heads == rows and head == finish_at:
                                     finish_rows(
                                         out,
                                         constant_sb,

@@ -1,4 +1,4 @@
-"""One token per call: the decode schedule.
+"""Token by token: the decode schedule.
 
 Rows (batch and heads) lie on partitions for everything that is a vector, up to 128 at once, so that
 a norm, a gate or an epilogue is one instruction for all of them. The state of a head is a [K, V]
@@ -18,6 +18,18 @@ Program order is the pipeline: while the states of one group of 32 heads are upd
 those of the next (two heads per update), whose deltas are formed half-way; states are fetched two
 groups ahead, and a new tile of rows is prepared inside the last group of the one before. ScalarE
 needs no function but exp and copies, so its table is loaded once.
+
+Several tokens per call (`decode.tokens`; ordered sub-steps of a token are tokens to it): the states
+of a tile of rows stay in SBUF in fp32, and the groups of each token take the place of the groups of
+rows. VectorE is the limit: 227 ns per head and token, and the preparation of each token's vectors.
+
+States stored [V, K] (`decode.turned`) arrive with V on partitions, in runs of K elements; TensorE
+turns each (110 ns) before its first read and again before it leaves, ScalarE and VectorE share the
+copies out of PSUM (182 or 227 ns each), which makes them the limit.
+
+A decay along V lies on the row of its head; it is spread over K like the delta (TensorE 113) and
+multiplied on VectorE (227). Slots of a pool, kept tokens and ended sequences are addresses of
+transfers (`select.state_moves`), not arithmetic.
 
 `reads=bf16` rounds the state that is read on chip (`decode.reads`): one bf16 pass on TensorE
 instead of four, at the price of a copy of each state on ScalarE or GpSimdE. TensorE is not the

@@ -178,6 +178,9 @@ class Tokens:
             Largest(Literal(READS_PER_UPDATE), (next_heads + heads - 1) // heads),
         )
         block.let_named("deltas_at", Choice(alone, heads - 1, smallest(DELTAS_AT, heads - 1)))
+        block.comment("A tile of one group is finished while VectorE waits for its next reads.")
+        finish_at = Choice(alone, heads - 1, smallest(FINISH_AT, heads - 1))
+        block.let_named("finish_at", finish_at)
         read = block.let_named("read", ZERO)
         with block.loop("start", 0, heads, LOAD, exact=True) as (chunk, start):
             count = chunk.let_named("count", smallest(LOAD, heads - start))
@@ -235,7 +238,8 @@ class Tokens:
         with block.when(after_head(head, OUTPUTS_AT, heads)) as outputs:
             self.calls.call(outputs, "group_outputs", now)
         done = binary("and", compare("==", now["lane"] + heads, rows), self._complete(now["token"]))
-        with block.when(binary("and", done, after_head(head, FINISH_AT, heads))) as finish:
+        finish_at = compare("==", head, Name("finish_at"))
+        with block.when(binary("and", done, finish_at)) as finish:
             self.calls.call(finish, "finish_rows", now)
         due = binary("and", compare(">", ahead["heads"], 0), compare("==", head, Name("deltas_at")))
         with block.when(due) as deltas:
