@@ -25,7 +25,7 @@ from backends.nki.program.numbers import NONE, ONE, ZERO, Extent, Literal, Name,
 from backends.nki.program.structures import Item, Length
 from backends.nki.schedules.chunked.gate_terms import CHUNKS, FIRST
 from backends.nki.schedules.chunked.operators import LESS
-from backends.nki.schedules.chunked.records import CHUNK, TEAM, like
+from backends.nki.schedules.chunked.records import CHUNK, TEAM
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.stage import Stage
 from backends.nki.select.layouts import GPSIMD
@@ -89,13 +89,17 @@ def length_of(block: Block, schedule: Schedule, valid: Input, partitions: Number
 
 
 def _only() -> Function:
-    doc = "The values where the predicate holds and 0 elsewhere."
+    doc = "The values, in place: 0 where the predicate does not hold."
     stage = Stage("only_alive", ("values", "predicate"), doc)
     block, values, predicate = stage.block, _any("values"), _any("predicate")
-    kept = block.tile("kept", values.shape, like(values))
-    block.do("memset", dst=kept, value=Literal(0.0), engine=GPSIMD)
-    block.do("tensor_copy_predicated", dst=kept, src=values, predicate=predicate)
-    return stage.done("kept")
+    block.do(
+        "tensor_copy_predicated",
+        dst=values,
+        src=Literal(0.0),
+        predicate=predicate,
+        reverse_pred=True,
+    )
+    return stage.done("values")
 
 
 def _any(name: str) -> View:
