@@ -31,6 +31,14 @@ are one f32 matmul with a 0/1 operand), multiplied, and a predicated copy keeps 
 at this level. Seven levels and the diagonal cost VectorE about 2.6 us more per chunk and lane; even
 levels scale on GpSimdE.
 
+What stands around the rule is computed by instruction selection (`formulas`, `around`; the layout
+TOKENS of `select.tokens`), from terms and not by any kernel's name. Gates of many chunks are made
+at once, one chunk per partition. A factor of the query goes to the output; a key with a factor (an
+L2 norm) is scaled and turned on TensorE, its sum of squares a product with ones. Outputs take what
+follows the rule before they leave. Both are straight pieces, cut where an engine would wait for
+another (`cut`); the cuts are steps of the pipeline. Norms, gates and a gated norm of the output
+take about 0.8 us more per chunk and lane than finished gates and normalised keys.
+
 Rows with a length select their live tokens (dead ones may hold NaN) and transpose on TensorE.
 """
 
