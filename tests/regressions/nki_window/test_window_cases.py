@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 import gdsl
 from gdsl.api import Program
-from gdsl.errors import CompileError
 
 TAPS = [0.1, 0.2, 0.3, 0.4]
 Outputs = dict[str, NDArray[Any]]
@@ -150,9 +149,17 @@ kernel drafts:
 """
 
 
-def test_b36_windows_per_draft_are_refused_and_not_read_wrongly() -> None:
-    """One line slides per row; a window per accepted draft is another layout, not emitted."""
-    definition = gdsl.loads(ACCEPTED)
-    with pytest.raises(CompileError) as caught:
-        _ = gdsl.compile(definition, target="trn2").text
-    assert caught.value.diagnostics[0].code == "E0521"
+@pytest.mark.parametrize("lnc", [1, 2])
+def test_b36_a_row_restarts_from_the_window_after_its_accepted_drafts(lnc: int) -> None:
+    """Drafts 1, 2, 3, 4 leave five windows; each row reads the one behind its accepted tokens."""
+    line = np.array([0, 0, 0, 0, 1, 2, 3, 4.0])
+    windows = np.array([[[line[i : i + 4]] * 3 for i in range(5)]] * 4)
+    accepted = np.array([0, 1, 2, 4], np.int32)
+    outputs = launch(
+        ACCEPTED,
+        x=np.full((4, 3, 1), 9.0), weight=[TAPS] * 3, accepted=accepted, windows=windows, lnc=lnc,
+    )  # fmt: skip
+    for row, kept in enumerate(accepted):
+        window = [*line[kept + 1 : kept + 4], 9.0]
+        assert outputs["window"][row].tolist() == [window] * 3
+        np.testing.assert_allclose(outputs["out"][row].ravel(), np.dot(TAPS, window), rtol=1e-6)
