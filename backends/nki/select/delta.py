@@ -91,7 +91,13 @@ def _require_supported(run: Run, delta: Delta) -> None:
         )
     for emit in delta.emits:
         if emit.axis != delta.key_axis:
-            raise refuse(f"an output that sums over `{emit.axis}` is not emitted yet", emit.span)
+            raise refuse(
+                f"an output that sums over `{emit.axis}` is not emitted in a decode step",
+                emit.span or span,
+                label=f"reads of the state sum over `{delta.key_axis}`",
+                notes=(f"`{delta.key_axis}` lies on partitions, where TensorE adds",),
+                help=f"let output and delta read sum over the same axis, `{delta.key_axis}`",
+            )
 
 
 class _Former:

@@ -25,6 +25,7 @@ from backends.nki.select.addressing import Level, Share, Strides, row_levels, st
 from backends.nki.select.helpers import QUEUE, load_columns, load_rows
 from backends.nki.select.layouts import Layout
 from gdsl.ir.dims import Dim
+from gdsl.source import Span
 
 
 @define
@@ -69,6 +70,8 @@ class InputSource:
     """What a missing tensor is filled with; None where it must be given."""
     first: Number = ZERO
     """The element at which it begins in the tensor, for a field of a packed axis."""
+    span: Span | None = None
+    """Where the text declares it."""
 
     @property
     def element(self) -> Element:
@@ -119,7 +122,12 @@ class InputSource:
             case (_, _, _) if self.window.axes[0] in self.strides.axes:
                 self._by_entry(block, dst, layout)
             case _:
-                raise refuse(f"input `{self.tile.name}` has rows at more than two strides", None)
+                raise refuse(
+                    f"the rows of input `{self.tile.name}` lie at more than two strides",
+                    self.span,
+                    notes=(f"rows go through the axes {_listed(self.window.axes)} in this order",),
+                    help="give it these axes in the order of the state's, or fewer of them",
+                )
 
     def _by_entry(self, block: Block, dst: View, layout: Layout) -> None:
         """Entry of the batch by entry, whose rows lie at two strides."""
@@ -203,7 +211,7 @@ def store_rows(
 ) -> None:
     """Add the transfers of the rows of the window, [rows, wide], to an output tensor."""
     tensor = strides(dims)
-    apart, step = row_step(tensor, window, tile.name)
+    apart, step = row_step(tensor, window, tile.name, dims[0].span)
     across = (tensor.of(wide), Name(wide)) if wide else (ONE, ONE)
     base = base_of(tensor, window)
     if not apart:
@@ -236,7 +244,9 @@ def entries_of(
         yield body, entry, begin, body.let_named("many", end - place), place
 
 
-def row_step(tensor: Strides, window: RowWindow, name: str) -> tuple[bool, Number]:
+def row_step(
+    tensor: Strides, window: RowWindow, name: str, span: Span | None
+) -> tuple[bool, Number]:
     """Whether entries of the batch lie apart in an output or a state, and the stride of its rows.
 
     They do in a pool, where cores share heads, and where the tokens of an entry lie between.
@@ -245,7 +255,16 @@ def row_step(tensor: Strides, window: RowWindow, name: str) -> tuple[bool, Numbe
         levels = row_levels(tensor, window.axes[apart:], window.sizes)
         if len(levels) == 1 and levels[0].step != ZERO:
             return apart, levels[0].step
-    raise refuse(f"`{name}` does not hold the rows of the state in order", None)
+    raise refuse(
+        f"`{name}` does not hold the rows of the state in order",
+        span,
+        notes=(f"rows go through the axes {_listed(window.axes)} in this order",),
+        help="give it all of these axes, in the order of the state's",
+    )
+
+
+def _listed(axes: tuple[str, ...]) -> str:
+    return ", ".join(f"`{axis}`" for axis in axes)
 
 
 def base_of(tensor: Strides, window: RowWindow) -> Number:

@@ -50,7 +50,7 @@ def move_states(
     addresses them on the device. `ring` names the queue.
     """
     tensor, (first, count) = strides(dims), rows
-    apart, step = row_step(tensor, window, tile.name)
+    apart, step = row_step(tensor, window, tile.name, dims[0].span)
     width = Name(delta.key_axis if values else delta.value_axis)
     slot = index is not None and index.slot
     # A slot stands in place of the entry.

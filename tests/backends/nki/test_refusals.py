@@ -59,3 +59,31 @@ def test_the_page_of_the_code() -> None:
 def test_cores_split_heads_only(shard: str) -> None:
     with pytest.raises(CompileError, match=f"`shard={shard}` is not emitted yet"):
         _ = api.compile(api.load("gdn_tkg"), target="trn2", settings={"shard": shard}).text
+
+
+ORDER = """
+kernel refused:
+    axes A, B, C, H, K, V
+    input q: f32[{q}, K]
+    input k: f32[A, B, C, H, K]
+    input v: f32[A, B, C, H, V]
+    state S: f32[A, B, C, H, K, V] = s0
+    o, S = step linear(q, k, v, 0.9, S)
+    output out: f32[{out}, V] = o
+    output s1 = S
+"""
+
+
+@pytest.mark.parametrize(
+    ("q", "out", "message"),
+    [
+        ("H, C, B, A", "A, B, C, H", "the rows of input `q` lie at more than two strides"),
+        ("A, B, C, H", "H, C, B, A", "`out` does not hold the rows of the state in order"),
+    ],
+)
+def test_orders_of_rows_that_no_transfer_follows(q: str, out: str, message: str) -> None:
+    with pytest.raises(CompileError, match=message) as caught:
+        _ = api.compile(api.loads(RULE + ORDER.format(q=q, out=out)), target="trn2").text
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.span is not None
+    assert diagnostic.help is not None

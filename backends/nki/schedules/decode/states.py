@@ -135,7 +135,11 @@ def _read_index(phases: Phases) -> Index | None:
     state, addresses = phases.step.state, phases.addresses
     if state.slots is not None:
         if phases.step.window_axes[0] != state.slots.batch:
-            raise refuse("a pool whose batch axis is not the outermost one", state.span)
+            raise refuse(
+                f"the batch axis `{state.slots.batch}` of a pool is not the outermost one",
+                state.span,
+                help="let the state's first axis be that of the slots",
+            )
         numbers = addresses.read(state)
         assert numbers is not None
         return Index(numbers)

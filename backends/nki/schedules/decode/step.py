@@ -146,7 +146,13 @@ def step_of(
         leaf = translator.leaf(item.symbol, axes, Stage.INPUTS, item.name, item.span)
         tile = contract.tensors[item.name]
         sources[leaf] = InputSource(
-            tile, strides(item.dims), leaf.wide, window, delta.key_axis, _default(item)
+            tile,
+            strides(item.dims),
+            leaf.wide,
+            window,
+            delta.key_axis,
+            _default(item),
+            span=item.span,
         )
     for part in sections.values:
         stage = Stage.OUTPUTS if part.late else Stage.INPUTS
