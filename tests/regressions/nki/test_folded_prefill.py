@@ -68,14 +68,13 @@ def both(
         close(found, right[name])
 
 
-@pytest.mark.parametrize("T", [1, C - 1, C, C + 1, 2 * C + 15])
+@pytest.mark.parametrize("T", [1, C, C + 1, 2 * C + 15])
 def test_chunk_tails(launch: Launch, run: Run, T: int) -> None:
     """Gates of tokens that are none would decay the state: sigmoid(0) and softplus(0) are not 0."""
     both(launch, run, rows(1, T, Hk=2, G=2))
 
 
-@pytest.mark.parametrize("lnc", [1, 2])
-@pytest.mark.parametrize("heads", [(1, 1), (5, 1), (2, 3)])
+@pytest.mark.parametrize(("heads", "lnc"), [((1, 1), 1), ((5, 1), 2), ((2, 3), 1)])
 def test_heads(launch: Launch, run: Run, heads: tuple[int, int], lnc: int) -> None:
     """Few lanes have several chunks in a group, each with its own part of the outputs."""
     both(launch, run, rows(2, 3 * C + 7, Hk=heads[0], G=heads[1]), lnc)
@@ -98,7 +97,7 @@ def test_lengths_with_a_zero_and_nan_behind(launch: Launch, run: Run) -> None:
         close(found, clean[name])
 
 
-@pytest.mark.parametrize("cut", [1, C - 1, C, C + 1])
+@pytest.mark.parametrize("cut", [1, C - 1, C])
 def test_two_calls_are_one(launch: Launch, cut: int) -> None:
     given = rows(4, 200)
     whole = launch("gdn_prefill", **given)
