@@ -7,7 +7,7 @@ for one another, so that the pipeline can do other work between the cuts (`cut`)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from attrs import define, field, frozen
 
@@ -17,12 +17,15 @@ from backends.nki.program.nodes import (
     F32,
     Allocate,
     Element,
+    Instruction,
     Pattern,
     Space,
     Statement,
     Tile,
+    Token,
     View,
     dtype_of,
+    tiles_in,
 )
 from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, Number
 from backends.nki.program.outline import used
@@ -54,6 +57,8 @@ BUSY = {VECTOR: 2300.0, SCALAR: 2300.0, GPSIMD: 650.0}
 with what VectorE alone can do around them."""
 BUSY_WITH_CHANNELS = {VECTOR: 3000.0, SCALAR: 3000.0, GPSIMD: 1000.0}
 _OPERAND = dtype_of("kq_T", 4)
+_TABLES = tuple(Token(f"nl.{name}") for name in ("sigmoid", "silu", "softplus", "tanh", "log"))
+"""Functions of ScalarE for which it loads another table than that of exp."""
 
 
 @frozen
@@ -170,7 +175,9 @@ class Around:
         statements = self.blocks[Stage.INPUTS].statements
         tiles = [s.tile for s in statements if isinstance(s, Allocate)]
         narrow = [tile.name for tile in tiles if tile.shape == (CHUNK, SLOTS)]
-        early, late = divided(statements, ("g", "kq_T", *narrow))
+        # One function table after the other: with a computed decay they all come before the exps.
+        tables = _with_tables(statements) if self.log_computed else []
+        early, late = divided(statements, ("g", "kq_T", *narrow, *tables))
         self.prologue, self.late = cut(early), cut(late)
         self.epilogue = cut(self.blocks[Stage.OUTPUTS].statements)
 
@@ -305,6 +312,17 @@ class Around:
         view = block.create(_tile(f"{output.name}_sb", LANES * VALUES, element).tile)
         self.selector.into(term, view, Layout.TOKENS)
         self.results.append((output, view))
+
+
+def _with_tables(statements: Sequence[Statement]) -> list[str]:
+    """The tiles that ScalarE makes with a function other than exp."""
+    found: list[str] = []
+    for statement in statements:
+        if isinstance(statement, Instruction) and statement.opcode == "activation":
+            operands = dict(statement.operands)
+            if operands["op"] in _TABLES:
+                found += [tile.name for tile in tiles_in(operands["dst"])]
+    return found
 
 
 def vanishes(term: Term, result: Leaf) -> bool:
