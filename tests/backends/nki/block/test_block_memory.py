@@ -42,8 +42,8 @@ def test_it_fits(plan: Plan, sizes: dict[str, int], lnc: int) -> None:
 
 @pytest.mark.parametrize(("axis", "size", "code"), [("B", 200, "E0531"), ("Hid", 131072, "E0532")])
 def test_what_does_not_fit_is_said_with_the_axis(axis: str, size: int, code: str) -> None:
+    sizes = {**LAYER, "Hk": 1, "G": 1, "B": 1, axis: size}
     with pytest.raises(CompileError) as raised:
-        sizes = {**LAYER, "Hk": 1, "G": 1, "B": 1, axis: size}
         estimate(api.load("gdn_block_tkg"), sizes, target="trn2")
     found = raised.value.diagnostics[0]
     assert found.code == code
