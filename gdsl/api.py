@@ -24,7 +24,7 @@ from gdsl.options import TARGETS, default_target
 from gdsl.pipeline import STAGES, Compilation, KernelFile
 from gdsl.pipeline import Definition as Definition
 from gdsl.runner import Array, Event, Precision, RunOptions
-from gdsl.shapes import resolve_sizes
+from gdsl.shapes import empty_axes, resolve_sizes
 from gdsl.source import Source
 from gdsl.suggest import did_you_mean
 
@@ -172,7 +172,7 @@ def _simulated(program: Program, arguments: Mapping[str, Any], lnc: int) -> dict
     given = {name: from_caller(name, value) for name, value in arguments.items()}
     plain = {name: value for name, value in given.items() if not isinstance(value, str)}
     sizes = registry.interpreter().sizes(kernel, plain)
-    if 0 in sizes.values():
+    if empty_axes(kernel, sizes):
         # No token or no row: the definition says what comes back, and nothing is launched.
         return _returned(registry.interpreter().run(kernel, plain, RunOptions()), arguments)
     with explaining(program.compilation, sizes, lnc):

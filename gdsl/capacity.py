@@ -9,7 +9,9 @@ from gdsl import registry
 from gdsl.diagnostics.diagnostic import Diagnostic
 from gdsl.emitter import Footprint
 from gdsl.errors import CompileError, GdslError, UsageError
+from gdsl.ir.kernel import Kernel
 from gdsl.pipeline import Compilation
+from gdsl.shapes import empty_axes
 
 
 def require_fit(compilation: Compilation, sizes: Mapping[str, int], lnc: int) -> Footprint:
@@ -18,20 +20,20 @@ def require_fit(compilation: Compilation, sizes: Mapping[str, int], lnc: int) ->
     Raises CompileError when it does not fit, UsageError where there is nothing to launch. The
     findings are the emitter's.
     """
-    require_elements(compilation.definition.kernel.name, sizes)
+    require_elements(compilation.definition.kernel, sizes)
     found = _misfits(compilation, sizes, lnc)
     if found:
         raise CompileError(found[0].message, found)
     return registry.emitter().footprint(compilation.plan, compilation.options, sizes, lnc)
 
 
-def require_elements(kernel: str, sizes: Mapping[str, int]) -> None:
+def require_elements(kernel: Kernel, sizes: Mapping[str, int]) -> None:
     """Raise UsageError where an axis has no elements: then there is nothing to launch."""
-    empty = [axis for axis, size in sizes.items() if size == 0]
+    empty = empty_axes(kernel, sizes)
     if empty:
         raise UsageError(
-            f"axis `{empty[0]}` of kernel `{kernel}` has size 0, so nothing would be launched; "
-            "give 1 or more"
+            f"axis `{empty[0]}` of kernel `{kernel.name}` has size 0, so nothing would be "
+            "launched; give 1 or more"
         )
 
 

@@ -53,7 +53,7 @@ def estimate(
     kernel = definition.kernel
     bound = bind_dtypes(kernel, prefer)
     arguments = shapes_only(kernel, sizes, bound)
-    require_elements(kernel.name, sizes)
+    require_elements(kernel, sizes)
     with explaining(compilation, sizes, lnc):
         simulation = trace(compilation.program, kernel, arguments, lnc=lnc)
     program = compilation.program

@@ -73,10 +73,12 @@ def _complete(kernel: Kernel, given: Mapping[str, int]) -> dict[str, int]:
             f"kernel `{kernel.name}` has no axis `{unknown[0]}`{did_you_mean(unknown[0], atoms)}; "
             f"its axes: {', '.join(atoms)}"
         )
-    for step in size_plan(kernel).steps:
-        if isinstance(step, FromTokens) and step.target[0] not in sizes and step.tokens in sizes:
-            block = _block(kernel, step.every)
-            sizes[step.target[0]] = sizes[step.tokens] // block if block else 0
+    for name, size in checkpoint_axes(kernel, sizes).items():
+        if sizes.setdefault(name, size) != size:
+            raise UsageError(
+                f"axis `{name}` of kernel `{kernel.name}` counts checkpoints, here {size} and not "
+                f"{sizes[name]}; leave it out"
+            )
     missing = [name for name in atoms if name not in sizes]
     if missing:
         raise UsageError(
@@ -86,6 +88,31 @@ def _complete(kernel: Kernel, given: Mapping[str, int]) -> dict[str, int]:
     for axis in atomic_axes(kernel):
         _check_limits(kernel, axis, sizes[axis.name])
     return {name: sizes[name] for name in atoms}
+
+
+def checkpoint_axes(kernel: Kernel, sizes: Mapping[str, int]) -> dict[str, int]:
+    """Return the size of each axis that counts the states after every so many tokens."""
+    found: dict[str, int] = {}
+    for step in size_plan(kernel).steps:
+        if isinstance(step, FromTokens) and step.tokens in sizes:
+            block = _block(kernel, step.every)
+            found[step.target[0]] = sizes[step.tokens] // block if block else 0
+    return found
+
+
+def checkpoint_distance(kernel: Kernel) -> int:
+    """Return the tokens from one returned state to the next, 1 where none or each is returned."""
+    steps = (step for step in size_plan(kernel).steps if isinstance(step, FromTokens))
+    return max((_block(kernel, step.every) for step in steps), default=1)
+
+
+def empty_axes(kernel: Kernel, sizes: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the axes without elements, because of which nothing would be launched.
+
+    A call that is too short for a checkpoint is none of them.
+    """
+    checkpoints = checkpoint_axes(kernel, sizes)
+    return tuple(axis for axis, size in sizes.items() if size == 0 and axis not in checkpoints)
 
 
 def _block(kernel: Kernel, every: int | str) -> int:

@@ -20,7 +20,7 @@ from gdsl.regimes.trial import (
     single,
 )
 from gdsl.runner import Array
-from gdsl.shapes import dim_axes
+from gdsl.shapes import checkpoint_distance, dim_axes
 
 _RECURRENT_LENGTHS = (1, 2, 7, 16)
 _EVERY_CUT = 12
@@ -107,6 +107,8 @@ def split(setting: Setting) -> Outcome:
     carried = carried_states(setting.kernel)
     if len(carried) < len(setting.kernel.states):
         return Skip("a state is not returned in the layout in which it is taken")
+    if checkpoint_distance(setting.kernel) > 1:
+        return Skip("a piece may be too short for a checkpoint, and NKI has no empty tensors")
     short = setting.tokens(_EVERY_CUT)
     plans = [(short, cut) for cut in range(1, short)]
     if setting.chunk and setting.tokens(setting.chunk + 2) > setting.chunk:

@@ -19,7 +19,7 @@ from gdsl.regimes.parts import positions
 from gdsl.regimes.trial import Trial, carried_states
 from gdsl.regimes.typed import typed
 from gdsl.runner import Array, Precision, RunOptions
-from gdsl.shapes import dim_size
+from gdsl.shapes import checkpoint_axes, dim_size
 
 Outputs = dict[str, Array]
 Call = Callable[[Mapping[str, Any]], Outputs]
@@ -100,7 +100,9 @@ def _by_axis(kernel: Kernel, done: list[Outputs], trial: Trial, *, keep_all: boo
     carried = set(carried_states(kernel).values())
     for output in kernel.outputs:
         names = output_axes(output)
-        arrays = [_spelled_out(output, o[output.name], trial) for o in done if output.name in o]
+        arrays = [
+            _spelled_out(kernel, output, o[output.name], trial) for o in done if output.name in o
+        ]
         if output.name in carried or len(done) == 1:
             outputs[output.name], axes[output.name] = arrays[-1], names
         elif keep_all:
@@ -131,10 +133,11 @@ def group_axes(kernel: Kernel) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _spelled_out(output: Output, array: Array, trial: Trial) -> Array:
+def _spelled_out(kernel: Kernel, output: Output, array: Array, trial: Trial) -> Array:
     """Reshape a tensor to one dimension per axis; the axis that is cut has what is there."""
+    known = {**trial.sizes, **checkpoint_axes(kernel, trial.sizes)}
     sizes = [
-        -1 if isinstance(p, Atom) and p.axis == trial.split_axis else dim_size(p, trial.sizes)
+        -1 if isinstance(p, Atom) and p.axis == trial.split_axis else dim_size(p, known)
         for p in positions(output.dims)
     ]
     return array.reshape(sizes)

@@ -5,7 +5,7 @@ import pytest
 import gdsl
 from gdsl.errors import UsageError
 from gdsl.ir.dims import Atom, Packed, Product, Unit
-from gdsl.shapes import dim_axes, parse_sizes, resolve_sizes, tensor_shape
+from gdsl.shapes import dim_axes, empty_axes, parse_sizes, resolve_sizes, tensor_shape
 
 TEXT = """\
 use delta_rule
@@ -77,3 +77,15 @@ def test_shapes_of_dimensions() -> None:
     dims = (Unit(), Atom("B"), Product((Atom("H"), Atom("K"))), packed)
     assert tensor_shape(dims, {"B": 2, "H": 3, "K": 5, "V": 7}) == (1, 2, 15, 22)
     assert dim_axes(packed) == ("H", "K", "V")
+
+
+def test_the_axis_of_checkpoints_follows_from_the_tokens() -> None:
+    kernel = gdsl.load("gdn_cte_varlen").kernel
+    sizes = {"B": 1, "Hk": 1, "G": 1, "T": 300, "K": 4, "V": 4}
+    assert resolve_sizes(kernel, (), sizes)["P"] == 2
+    with pytest.raises(UsageError, match="counts checkpoints, here 2 and not 3; leave it out"):
+        resolve_sizes(kernel, (), {**sizes, "P": 3})
+    short = resolve_sizes(kernel, (), {**sizes, "T": 20})
+    assert short["P"] == 0
+    assert empty_axes(kernel, short) == ()
+    assert empty_axes(kernel, {**short, "T": 0}) == ("T",)

@@ -5,7 +5,7 @@ import pytest
 import gdsl
 from gdsl.errors import CompileError
 from gdsl.library import library_kernels
-from gdsl.shapes import atomic_axes
+from gdsl.shapes import atomic_axes, checkpoint_axes, checkpoint_distance
 
 _SIZES = {"B": 2, "T": 20, "K": 32, "V": 16, "N": 3, "W": 4, "Hid": 128}
 
@@ -16,7 +16,9 @@ def sizes(kernel: gdsl.Definition) -> dict[str, int]:
         size = _SIZES.get(axis.name, 2)
         size = -(-size // axis.multiple_of) * axis.multiple_of
         wanted[axis.name] = min(size, axis.at_most or size)
-    return wanted
+    if "T" in wanted:
+        wanted["T"] = max(wanted["T"], checkpoint_distance(kernel.kernel))
+    return wanted | checkpoint_axes(kernel.kernel, wanted)
 
 
 def refused(kernel: gdsl.Definition) -> CompileError | None:
