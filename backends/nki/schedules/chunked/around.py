@@ -175,8 +175,8 @@ class Around:
         statements = self.blocks[Stage.INPUTS].statements
         tiles = [s.tile for s in statements if isinstance(s, Allocate)]
         narrow = [tile.name for tile in tiles if tile.shape == (CHUNK, SLOTS)]
-        # One function table after the other: with a computed decay they all come before the exps.
-        tables = _with_tables(statements) if self.log_computed else []
+        # One function table after the other: the exps of the rule come later.
+        tables = _with_tables(statements)
         early, late = divided(statements, ("g", "kq_T", *narrow, *tables))
         self.prologue, self.late = cut(early), cut(late)
         self.epilogue = cut(self.blocks[Stage.OUTPUTS].statements)
