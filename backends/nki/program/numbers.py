@@ -240,6 +240,10 @@ def evaluate(value: Number, names: Mapping[str, Any]) -> Any:
             return names[name]
         case Extent(tensor=tensor, dim=dim):
             return names[tensor].shape[dim]
+        case Binary(op="and", left=left, right=right):
+            return evaluate(left, names) and evaluate(right, names)
+        case Binary(op="or", left=left, right=right):
+            return evaluate(left, names) or evaluate(right, names)
         case Binary(op=op, left=left, right=right):
             return _OPERATIONS[op](evaluate(left, names), evaluate(right, names))
         case Smallest(left=left, right=right):

@@ -12,7 +12,7 @@ from gdsl import api
 from gdsl.capacity import require_fit
 from gdsl.diagnostics.diagnostic import Diagnostic
 from gdsl.emitter import EmitOptions
-from gdsl.errors import CompileError, GdslError
+from gdsl.errors import GdslError
 from gdsl.estimate import shapes_only
 from gdsl.ir.dtypes import Dtype
 from gdsl.pipeline import Compilation

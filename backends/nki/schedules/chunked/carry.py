@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from backends.nki.program.build import compare, part
 from backends.nki.program.nodes import F32, Function, Space, View, dtype_of
-from backends.nki.program.numbers import Choice, Name, Query, smallest
+from backends.nki.program.numbers import Choice, Name, Query, binary, smallest
 from backends.nki.program.structures import EMPTY, Item
 from backends.nki.schedules.chunked.addresses import LANE
 from backends.nki.schedules.chunked.operators import ADD, COPY, MULTIPLY
@@ -34,6 +34,7 @@ def functions(schedule: Schedule) -> Iterator[Function]:
     if not schedule.scan.channels:
         yield _solve_writes(schedule)
     yield _carry_state(schedule)
+    yield _decay_lane(schedule)
     yield _decay_and_add(schedule)
     if not schedule.around.output_computed:
         yield _store_output(schedule)
@@ -73,12 +74,12 @@ def _solve_writes(schedule: Schedule) -> Function:
 
 
 def _carry_state(schedule: Schedule) -> Function:
-    doc = "o = (q exp(G)) S + P w, then S <- exp(G_last) S + (beta k exp(G_last - G))^T w."
+    doc = "o = (q exp(G)) S + P w, and (beta k exp(G_last - G))^T w, which is added to the state."
     stage = Stage("carry_state", ("group", "states", "step"), doc, schedule.scan.run.span)
     block = stage.block
     stage.numbers("group", "lanes", "steps", "position", "keys", "values")
     k_left, q_T, scores, w = stage.tiles("group", "k_left", "q_T", "scores", "w")
-    high, low = stage.tiles("states", "high", "low")
+    (low,) = stage.tiles("states", "low")
     update = block.tile("update", (KEYS, LANES * VALUES), F32, Space.PSUM)
     output = block.tile("output", OF_LANES, F32, Space.PSUM)
     with block.loop("lane", 0, LANES) as (body, lane):
@@ -107,20 +108,30 @@ def _carry_state(schedule: Schedule) -> Function:
                 moving=moving,
                 accumulate=accumulate,
             )
-    block.comment(
-        "One lane waits for the operands' copy of its state, so that one is computed first and by\n"
-        "itself."
+    block.put("group", update=update, output=output)
+    return stage.done()
+
+
+def _decay_lane(schedule: Schedule) -> Function:
+    doc = (
+        "S <- exp(G_last) S + update for one lane; after the last one the operands' copy.\n\n"
+        "A single lane waits for that copy, so that it is computed first and by itself."
     )
-    with block.loop("lane", 0, LANES) as (body, lane):
-        given = (Name("group"), high, update, lane, STEP)
-        with body.when(compare("==", LANES, 1)) as alone:
-            alone.call("decay_and_add", low, *given)
-        body.call("decay_and_add", high, *given)
-    with block.when(compare(">", LANES, 1)) as body:
+    parameters = ("group", "states", "step", "lane")
+    stage = Stage("decay_lane", parameters, doc, schedule.scan.run.span)
+    block = stage.block
+    stage.numbers("group", "lanes", "position", "values")
+    (update,) = stage.tiles("group", "update")
+    high, low = stage.tiles("states", "high", "low")
+    given = (Name("group"), high, update, LANE, STEP)
+    with block.when(compare("==", LANES, 1)) as alone:
+        alone.call("decay_and_add", low, *given)
+    block.call("decay_and_add", high, *given)
+    last = binary("and", compare(">", LANES, 1), compare("==", LANE, LANES - 1))
+    with block.when(last) as body:
         span = (POSITION * VALUES, LANES * VALUES)
         dst, src = part(low, None, span), part(high, None, span)
         body.do("tensor_copy", dst=dst, src=src, engine=VECTOR)
-    block.put("group", output=output)
     return stage.done()
 
 

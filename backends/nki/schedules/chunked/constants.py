@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from backends.nki.program.build import Block, compare, part
-from backends.nki.program.nodes import F32, Element, Function, Integers, Operand, Token, View
+from backends.nki.program.nodes import (
+    F32,
+    Element,
+    Function,
+    Integers,
+    Operand,
+    Pattern,
+    Token,
+    View,
+)
 from backends.nki.program.numbers import Literal, Name, Number, Numeric, number
 from backends.nki.program.structures import EMPTY, Record, Text
 from backends.nki.schedules.chunked.operators import EQUAL, GREATER, GREATER_EQUAL
@@ -23,7 +32,7 @@ def functions(schedule: Schedule) -> Iterator[Function]:
 
 def select(
     block: Block,
-    dst: View,
+    dst: View | Pattern,
     on_true: Operand,
     pattern: tuple[tuple[Numeric, Numeric], ...],
     row: Numeric,
@@ -51,9 +60,8 @@ def _constants(schedule: Schedule) -> Function:
         "Masks and identities, made on chip; [row, column] on [partition, free].",
     )
     block = stage.block
-    ones, zeros = block.tile("ones", (CHUNK, PARTITIONS), F32), block.tile("zeros", SQUARE, F32)
+    ones = block.tile("ones", (CHUNK, PARTITIONS), F32)
     block.do("memset", dst=ones, value=Literal(1.0))
-    block.do("memset", dst=zeros, value=Literal(0.0))
     block.comment("after[m, j] = m > j, upto[m, i] = m <= i: the 0/1 operands of segment sums.")
     after, upto = block.tile("after", SQUARE, F32), block.tile("upto", SQUARE, F32)
     identity_f32 = block.tile("identity_f32", SQUARE, F32)
@@ -61,14 +69,9 @@ def _constants(schedule: Schedule) -> Function:
     select(block, after, square, ((-1, CHUNK),), 1, 0, GREATER)
     select(block, upto, square, ((1, CHUNK),), -1, 0, GREATER_EQUAL)
     select(block, identity_f32, square, ((1, CHUNK),), -1, 0, EQUAL)
-    block.comment(
-        "masked[j, i] = 0 for i >= j and a large negative number elsewhere: added before the exp."
-    )
-    masked = block.tile("masked", SQUARE, F32)
-    select(block, masked, zeros, ((1, CHUNK),), -1, 0, GREATER_EQUAL, Name("MASKED"))
     identity = block.tile("identity", SQUARE, schedule.operand)
     block.do("tensor_copy", dst=identity, src=identity_f32, engine=GPSIMD)
-    tiles = ("ones", "after", "upto", "identity_f32", "masked", "identity")
+    tiles = ("ones", "after", "upto", "identity_f32", "identity")
     fields: list[tuple[str, Number]] = [(name, Name(name)) for name in tiles]
     block.let_named("constants", Record((*fields, ("levels", EMPTY), ("sums", EMPTY))))
     return stage.done("constants")

@@ -16,6 +16,7 @@ from backends.nki.program.structures import Item, Length, Values, tupled
 from backends.nki.schedules.chunked.gates import beta_of, multiply_parts
 from backends.nki.schedules.chunked.operators import EXP, MULTIPLY
 from backends.nki.schedules.chunked.records import (
+    BANK,
     CHUNK,
     KEYS,
     PAIR,
@@ -32,9 +33,6 @@ from backends.nki.schedules.chunked.records import (
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.stage import Stage
 from backends.nki.select.layouts import GPSIMD
-
-BANK = 512
-"""fp32 columns that one matmul writes."""
 
 
 def functions(schedule: Schedule) -> Iterator[Function]:

@@ -19,7 +19,7 @@ from backends.nki.program.numbers import (
     binary,
     smallest,
 )
-from backends.nki.program.structures import EMPTY, Item, Length, Record, Text, tupled
+from backends.nki.program.structures import EMPTY, Item, Length, Record, Text, Values, tupled
 from backends.nki.schedules.chunked import epilogue
 from backends.nki.schedules.chunked.records import CHUNK
 from backends.nki.schedules.chunked.schedule import Schedule
@@ -31,6 +31,11 @@ WIDTH = Name("LANES")
 FEW_LANES = 4
 """Groups in flight of less than LANES lanes: their carried states are the longest chain."""
 RECORDS = (Name("tensors"), Name("sizes"))
+STEP = Name("step")
+DECAY = "decay"
+"""The action that is of one lane; its step is (step, lane)."""
+
+Call = tuple[str, tuple[Number, ...]]
 
 
 def functions(schedule: Schedule) -> Iterator[Function]:
@@ -67,63 +72,103 @@ def _plan_groups() -> Function:
 
 
 def _prepare_in_turn() -> Function:
-    doc = "(group, stage) for all groups, each group one stage behind the one before."
+    doc = (
+        "(group, step) for all groups, wave after wave; within a wave each group is one part "
+        "behind the one before."
+    )
     stage = Stage("prepare_in_turn", ("groups",), doc)
-    block, groups, stages = stage.block, Name("groups"), Name("STAGES")
+    block, groups, wave = stage.block, Name("groups"), Name("wave")
     block.let_named("order", EMPTY)
-    with block.loop("time", 0, Length(groups) + stages - 1) as (body, time):
-        first, last = Largest(Literal(0), time - stages + 1), smallest(Length(groups), time + 1)
-        with body.loop("position", first, last) as (inner, position):
-            inner.append("order", tupled(Item(groups, position), time - position))
+    with (
+        block.each(("wave",), Name("WAVES")) as of_wave,
+        of_wave.loop("time", 0, Length(groups) + Length(wave) - 1) as (of_time, time),
+        of_time.loop("behind", 0, Length(wave)) as (body, behind),
+    ):
+        place = body.let_named("place", time - Length(wave) + 1 + behind)
+        there = binary("and", compare(">=", place, 0), compare("<", place, Length(groups)))
+        with body.when(there) as inner, inner.each(("stage",), Item(wave, time - place)) as each:
+            each.append("order", tupled(Item(groups, place), Name("stage")))
     return stage.done("order")
 
 
-def _carried(schedule: Schedule) -> dict[str, tuple[str, tuple[Number, ...]]]:
+def _carried(schedule: Schedule) -> dict[str, Call]:
     """What carries the states through one chunk of every lane: calls by the name of the action."""
-    arguments = (GROUP, Name("states"), Name("step"))
-    calls: dict[str, tuple[str, tuple[Number, ...]]] = {
-        "writes": ("solve_writes", arguments),
-        "state": ("carry_state", arguments),
-    }
+    arguments = (GROUP, Name("states"), STEP)
+    of_lane = (GROUP, Name("states"), Item(STEP, Literal(0)), Item(STEP, Literal(1)))
+    calls: dict[str, Call] = {"rest": ("read_state", arguments)} if schedule.scan.channels else {}
+    calls["writes"] = ("solve_writes", arguments)
+    calls["state"] = ("carry_state", arguments)
+    calls[DECAY] = ("decay_lane", of_lane)
     if schedule.scan.checkpoints is not None:
-        every = (GROUP, Name("states"), *RECORDS, TEAM, Name("step"))
+        every = (GROUP, Name("states"), *RECORDS, TEAM, STEP)
         calls["checkpoint"] = ("store_checkpoint", every)
-    rest = {"rest": ("read_state", arguments)} if schedule.scan.channels else {}
-    if schedule.around.output_computed:
-        return {**rest, **calls}
-    output = ("store_output", (GROUP, *RECORDS, TEAM, Name("step")))
-    return {**rest, **calls, "output": output}
+    if not schedule.around.output_computed:
+        calls["output"] = ("store_output", (GROUP, *RECORDS, TEAM, STEP))
+    return calls
 
 
-def _finished(schedule: Schedule) -> dict[str, tuple[str, tuple[Number, ...]]]:
+def _finished(schedule: Schedule) -> dict[str, Call]:
     """What is made of the outputs of one chunk of every lane, if they are computed."""
     if not schedule.around.output_computed:
         return {}
-    cuts, part = epilogue.cuts(schedule), Name("step")
-    calls: dict[str, tuple[str, tuple[Number, ...]]] = {
-        name: (name, (Name("constants"), GROUP, *RECORDS, part)) for name in cuts
-    }
-    kept = ("keep_output", (GROUP, part))
-    return {"keep": kept} | calls | {"output": ("store_outputs", (GROUP, *RECORDS, TEAM, part))}
+    calls: dict[str, Call] = {"keep": ("keep_output", (GROUP, STEP))}
+    for name in epilogue.cuts(schedule):
+        calls[name] = (name, (Name("constants"), GROUP, *RECORDS, STEP))
+    return {**calls, "output": ("store_outputs", (GROUP, *RECORDS, TEAM, STEP))}
 
 
 def _other_work(schedule: Schedule) -> Function:
     doc = "(group, action, step) for the batch that is inverted and the one that was just loaded."
     stage = Stage("other_work", ("inverted", "loaded"), doc)
-    block, carried = stage.block, _carried(schedule)
+    block, carried, finished = stage.block, tuple(_carried(schedule)), tuple(_finished(schedule))
     block.let_named("work", EMPTY)
-    finished = _finished(schedule)
     if finished:
-        _finish_in_turn(block, tuple(carried), tuple(finished))
+        _finish_in_turn(block, carried, finished)
     else:
-        with (
-            block.each(("group",), Name("inverted")) as body,
-            body.loop("step", 0, Item(GROUP, Text("steps"))) as (inner, step),
-        ):
-            for action in carried:
-                inner.append("work", tupled(GROUP, Text(action), step))
+        _carry_side_by_side(block, carried)
     block.call("prepare_in_turn", Name("loaded"), result="order")
-    return _interleaved(stage)
+    if finished:
+        return _interleaved(stage)
+    with block.each(("group", "stage"), Name("order")) as body:
+        body.append("work", tupled(GROUP, Text("scores"), Name("stage")))
+    return stage.done("work")
+
+
+def _carry_side_by_side(block: Block, carried: tuple[str, ...]) -> None:
+    """Two groups of different lanes take each action one after the other."""
+    block.comment("Chunks of different lanes, two by two: while one waits, the other goes on.")
+    block.let_named("rounds", EMPTY)
+    block.let_named("last", EMPTY)
+    last, step = Name("last"), Name("step")
+    with (
+        block.each(("group",), Name("inverted")) as body,
+        body.loop("step", 0, Item(GROUP, Text("steps")), exact=True) as (inner, _),
+    ):
+        other = Item(Item(Item(last, Literal(0)), Literal(0)), Text("position"))
+        differs = compare("!=", other, Item(GROUP, Text("position")))
+        pair, alone = inner.inner(), inner.inner()
+        pair.append("last", tupled(GROUP, step))
+        alone.let_named("last", Values((tupled(GROUP, step),), grows=True))
+        alone.append("rounds", last)
+        inner.decide(binary("and", compare("==", Length(last), 1), differs), pair, alone)
+    states = tuple(action for action in carried if action in ("state", DECAY, "checkpoint"))
+    with block.each(("some",), Name("rounds")) as body:
+        for action in carried:
+            together = states if action == "state" else (action,)
+            if action in states[1:]:
+                continue
+            with body.each(("group", "step"), Name("some")) as inner:
+                for taken in together:
+                    _append(inner, taken, step)
+
+
+def _append(block: Block, action: str, step: Number) -> None:
+    """Add an action of the group at hand to the work, lane by lane if it is of one lane."""
+    if action != DECAY:
+        block.append("work", tupled(GROUP, Text(action), step))
+        return
+    with block.loop("lane", 0, Item(GROUP, Text("lanes")), exact=True) as (body, lane):
+        body.append("work", tupled(GROUP, Text(action), tupled(step, lane)))
 
 
 def _interleaved(stage: Stage) -> Function:
@@ -155,19 +200,19 @@ def _finish_in_turn(block: Block, carried: tuple[str, ...], finished: tuple[str,
     ):
         inner.append("parts", tupled(GROUP, Record((("step", step),))))
     parts = Name("parts")
-    *before, after = carried
-    turns = dict.fromkeys(before, 0)
-    turns |= {action: behind for behind, action in enumerate(finished[1:], 1)}
-    turns |= {after: 0, finished[0]: 0}
-    with block.loop("time", 0, Length(parts) + len(finished) - 1) as (body, time):
+    keep, *later = finished
+    first = carried.index("state")
+    turns = dict.fromkeys(carried[:first], 0)
+    turns |= {action: behind for behind, action in enumerate(later, 1)}
+    turns |= dict.fromkeys((*carried[first:], keep), 0)
+    with block.loop("time", 0, Length(parts) + len(later)) as (body, time):
         for action, behind in turns.items():
             place = time - behind
             there = binary("and", compare(">=", place, 0), compare("<", place, Length(parts)))
             with body.when(there) as inner:
-                inner.let_named("part", Item(parts, place))
-                group, part = (Item(Name("part"), Literal(i)) for i in range(2))
-                given = Item(part, Text("step")) if action in carried else part
-                inner.append("work", tupled(group, Text(action), given))
+                inner.statements.append(Unpack(("group", "part"), str(Item(parts, place))))
+                part = Name("part")
+                _append(inner, action, Item(part, Text("step")) if action in carried else part)
 
 
 def _do_work(schedule: Schedule) -> Function:
@@ -176,7 +221,7 @@ def _do_work(schedule: Schedule) -> Function:
     stage = Stage("do_work", parameters, doc)
     block = stage.block
     block.statements.append(Unpack(("group", "action", "step"), "work"))
-    scores = ("prepare", (Name("constants"), GROUP, Name("step")))
+    scores = ("prepare", (Name("constants"), GROUP, STEP))
     choose_action(block, {"scores": scores, **_carried(schedule), **_finished(schedule)})
     return stage.done()
 
@@ -201,6 +246,8 @@ def _run_team() -> Function:
             "The carried states of few lanes are the longest chain: begin with them\nearly."
         )
         body.let_named("groups_in_flight", smallest(in_flight, FEW_LANES))
+    with block.when(compare("==", Length(levels), 0)) as body:
+        body.call("make_masks", Name("constants"))
     block.let_named("gates", Record((("first_chunk", Literal(-1)),)))
     block.let_named("previous", EMPTY)
     block.let_named("current", EMPTY)
@@ -210,8 +257,6 @@ def _run_team() -> Function:
         last = smallest((batch + 1) * in_flight, Length(items))
         with body.loop("index", batch * in_flight, last) as (inner, index):
             _load(inner, index)
-        with body.when(compare("==", Length(levels), 0)) as inner:
-            inner.call("make_masks", Name("constants"))
         body.call("other_work", Name("previous"), Name("following"), result="work")
         current = Name("current")
         turns = body.let_named("turns", Length(steps) * Largest(Literal(1), Length(current)))

@@ -43,30 +43,21 @@ def functions(schedule: Schedule) -> Iterator[Function]:
     """Yield `load_group`, and what keeps live tokens where a kernel has a length per row."""
     yield _load_group(schedule)
     if schedule.scan.valid is not None:
-        yield _keep("keep_vectors", (("k_sb", KEYS), ("q_sb", KEYS)))
+        yield _keep("keep_vectors", _kept_first(schedule))
         yield _keep("keep_values", _others(schedule), raw_v="v_sb" in schedule.around.used)
         yield _turn_vectors()
 
 
-def steps(schedule: Schedule) -> tuple[Step, ...]:
-    """Return the steps of `prepare` that come first: what is dead leaves the loaded tiles.
+def steps(schedule: Schedule) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
+    """Return the steps of `prepare` by which what is dead leaves k and q, and what leaves the rest.
 
     They are no part of `load_group`, where they would come in a burst for every batch of groups.
     """
     if schedule.scan.valid is None:
-        return ()
+        return (), ()
     group = (Name("group"),)
-    kept = [Step(name, group) for name in ("keep_vectors", "keep_values", "turn_vectors")]
-    return tuple(kept)
-
-
-def scales_later(schedule: Schedule) -> bool:
-    """Whether decays meet q and k of a group in a step of `prepare`, not where they are loaded.
-
-    There it would stand in the way of what makes scores, or take dead tokens.
-    """
-    scan, around = schedule.scan, schedule.around
-    return not scan.channels and (scan.valid is not None or bool(around.prologue))
+    vectors = (Step("keep_vectors", group), Step("turn_vectors", group))
+    return vectors, (Step("keep_values", group),)
 
 
 def _sources(schedule: Schedule) -> Mapping[str, tuple[Input, str | None, Number]]:
@@ -130,8 +121,8 @@ def _load_group(schedule: Schedule) -> Function:
     if scan.channels:
         if not around.log_computed:
             block.call("load_decays", Name("group"), Name("tensors"), Name("sizes"), TEAM)
-    elif not scales_later(schedule):
-        block.call("scale_vectors", Name("group"))
+    else:
+        block.call("spread_decays", Name("group"))
     return stage.done("group")
 
 
@@ -197,12 +188,16 @@ def _transfers(schedule: Schedule, stage: Stage, tiles: Mapping[str, View]) -> N
             body.call("load_rows", to, source, offsets, step, *(inner or [ONE]), tokens, width)
 
 
+def _kept_first(schedule: Schedule) -> tuple[tuple[str, Number], ...]:
+    """What scores are made of, and the width of a slot."""
+    logs = ("g",) if schedule.scan.channels and not schedule.around.log_computed else ()
+    return (("k_sb", KEYS), ("q_sb", KEYS), *((name, KEYS) for name in logs))
+
+
 def _others(schedule: Schedule) -> tuple[tuple[str, Number], ...]:
-    """What lies beside k and q in a group, and the width of a slot."""
-    around = schedule.around
-    logs = ("g",) if schedule.scan.channels and not around.log_computed else ()
-    extra = tuple((extra.name, extra.width) for extra in around.extra)
-    return (("v", VALUES), *((name, KEYS) for name in logs), *extra)
+    """What else lies in a group, and the width of a slot."""
+    extra = tuple((extra.name, extra.width) for extra in schedule.around.extra)
+    return (("v", VALUES), *extra)
 
 
 def _keep(name: str, kept: Sequence[tuple[str, Number]], *, raw_v: bool = False) -> Function:

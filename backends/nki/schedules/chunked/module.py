@@ -29,14 +29,13 @@ from backends.nki.schedules.chunked import (
 from backends.nki.schedules.chunked.addresses import Addresses
 from backends.nki.schedules.chunked.around import Around
 from backends.nki.schedules.chunked.entry import write_entry
-from backends.nki.schedules.chunked.prepare import Step, prepare
+from backends.nki.schedules.chunked.prepare import Wave, numbers, prepare
+from backends.nki.schedules.chunked.records import BANK
 from backends.nki.schedules.chunked.scan import scan_of
 from backends.nki.schedules.chunked.schedule import Schedule
 from gdsl.algorithm.plan import Plan
 
 PARTITIONS = 128
-BANK = 512
-"""fp32 columns of a PSUM bank."""
 MASKED_WIDTHS = (1, 2, 4, 8, 16)
 """Merges below the 32 partitions that an operand can begin at."""
 
@@ -84,7 +83,7 @@ def _functions(schedule: Schedule) -> tuple[Function, ...]:
     ):
         found += stage.functions(schedule)
         if stage in (scores, scores_channel):
-            found.append(prepare(_steps(schedule)))
+            found.append(prepare(_waves(schedule)))
     return tuple(found)
 
 
@@ -104,7 +103,6 @@ def _constants(schedule: Schedule) -> tuple[Constant, ...]:
         Constant("LANES", Literal(BANK // PARTITIONS), "lanes among them, by their values"),
         Constant("TEAM", Literal(16), "lanes whose states are on chip together"),
         Constant("GATE_COLUMNS", Literal(128), "chunks whose gates are computed together"),
-        Constant("MASKED", Literal(-30000.0), "added to what exp must turn into 0"),
         Constant("MASKED_MERGES", tupled(*masked), "merges that select their blocks by a mask"),
         Constant("BLOCK_MERGES", tupled(*blocks), "merges whose blocks are partition ranges"),
     ]
@@ -112,12 +110,24 @@ def _constants(schedule: Schedule) -> tuple[Constant, ...]:
         found.append(Constant("LEAF", Literal(leaf), "rows of a leaf that neumann doubles"))
     if schedule.scan.channels:
         found += scores_channel.constants(schedule)
-    count = len(_steps(schedule))
-    found.append(Constant("STAGES", Literal(count), "steps of preparing scores"))
+    found.append(Constant("WAVES", numbers(_waves(schedule)), "steps of preparing scores"))
     return tuple(found)
 
 
-def _steps(schedule: Schedule) -> tuple[Step, ...]:
-    """The steps from loaded vectors to scores."""
-    of_scores = scores_channel if schedule.scan.channels else scores
-    return (*load.steps(schedule), *prologue.steps(schedule, of_scores.steps(schedule)))
+def _waves(schedule: Schedule) -> tuple[Wave, ...]:
+    """The steps from loaded vectors to scores, with what is computed before the rule."""
+    vectors, values = load.steps(schedule)
+    before, late = prologue.early(schedule), prologue.late(schedule)
+    early = (*vectors, *values, *before)
+    if schedule.scan.channels and not before:
+        # Nobody but the carried state waits for the values.
+        *chain, last = (*vectors, *scores_channel.steps(schedule), *late)
+        return ((*((step,) for step in chain), (last, *values)),)
+    if schedule.scan.channels:
+        chain = [*early, *scores_channel.steps(schedule), *late]
+        return (tuple((step,) for step in chain),)
+    waves = scores.waves(schedule)
+    if not early and not late:
+        return waves
+    parts = (part for wave in waves for part in wave)
+    return ((*((step,) for step in early), *parts, *((step,) for step in late)),)

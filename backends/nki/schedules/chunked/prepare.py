@@ -9,32 +9,57 @@ from attrs import frozen
 from backends.nki.program.build import Block, compare
 from backends.nki.program.nodes import Function, Operand
 from backends.nki.program.numbers import Name
+from backends.nki.program.structures import Values, tupled
 from backends.nki.schedules.chunked.stage import Stage
 
 
 @frozen
 class Step:
-    """A call of a function of the program."""
+    """A call of a function of the program, `count` times with 0, 1, ... as the last argument."""
 
     function: str
     arguments: tuple[Operand, ...]
+    count: int = 1
 
 
-def prepare(steps: Sequence[Step]) -> Function:
+Part = tuple[Step, ...]
+Wave = tuple[Part, ...]
+"""Parts that groups go through one behind the other: group i takes part p at time i + p."""
+
+
+def prepare(waves: Sequence[Wave]) -> Function:
     """Return `prepare(constants, group, stage)`, which takes the step that `stage` says."""
-    doc = f"Step 0 to {len(steps) - 1} on the way from loaded vectors to scores."
+    steps = [step for wave in waves for part in wave for step in part]
+    last = sum(step.count for step in steps) - 1
+    doc = f"Step 0 to {last} on the way from loaded vectors to scores."
     stage = Stage("prepare", ("constants", "group", "stage"), doc)
     _choose(stage.block, steps, 0)
     return stage.done()
 
 
+def numbers(waves: Sequence[Wave]) -> Values:
+    """Return the steps of every part of every wave by their numbers."""
+    first, found = 0, []
+    for wave in waves:
+        parts = []
+        for part in wave:
+            count = sum(step.count for step in part)
+            parts.append(tupled(*range(first, first + count)))
+            first += count
+        found.append(Values(tuple(parts)))
+    return Values(tuple(found))
+
+
 def _choose(block: Block, steps: Sequence[Step], first: int) -> None:
-    """Add the calls from step `first` on, one decision inside the other."""
-    taken = steps[first]
-    if first == len(steps) - 1:
-        block.call(taken.function, *taken.arguments)
+    """Add the calls of steps whose numbers begin at `first`, one decision inside the other."""
+    taken, stage = steps[0], Name("stage")
+    after = first + taken.count
+    more = (stage - first,) if taken.count > 1 else ()
+    if len(steps) == 1:
+        block.call(taken.function, *taken.arguments, *more)
         return
     then, otherwise = block.inner(), block.inner()
-    then.call(taken.function, *taken.arguments)
-    _choose(otherwise, steps, first + 1)
-    block.decide(compare("==", Name("stage"), first), then, otherwise)
+    then.call(taken.function, *taken.arguments, *more)
+    _choose(otherwise, steps[1:], after)
+    here = compare("<", stage, after) if taken.count > 1 else compare("==", stage, first)
+    block.decide(here, then, otherwise)

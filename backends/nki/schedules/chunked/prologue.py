@@ -11,7 +11,6 @@ from backends.nki.program.outline import defined, used
 from backends.nki.schedules.chunked.constants import select
 from backends.nki.schedules.chunked.cut import Fields, function_of
 from backends.nki.schedules.chunked.gates import per_slot
-from backends.nki.schedules.chunked.load import scales_later
 from backends.nki.schedules.chunked.operators import GREATER_EQUAL
 from backends.nki.schedules.chunked.prepare import Step
 from backends.nki.schedules.chunked.records import (
@@ -62,19 +61,20 @@ def functions(schedule: Schedule) -> Iterator[Function]:
         )
 
 
-def steps(schedule: Schedule, scores: Sequence[Step]) -> tuple[Step, ...]:
-    """Return the steps of scores with what they and the rest of the rule need around them."""
-    around = schedule.around
-    calls = [
-        Step(f"before_rule_{place}", (Name("constants"), Name("group")))
-        for place in range(len(around.prologue) + len(around.late))
-    ]
-    early, late = calls[: len(around.prologue)], calls[len(around.prologue) :]
-    scale = [Step("scale_vectors", (Name("group"),))] if scales_later(schedule) else []
-    if schedule.scan.channels or not calls:
-        return (*early, *scale, *scores, *late)
-    # Only the carried state waits for the first step of scores.
-    return (*early, *scale, *scores[1:], scores[0], *late)
+def early(schedule: Schedule) -> tuple[Step, ...]:
+    """Return the steps of `prepare` that scores wait for."""
+    return _steps(0, len(schedule.around.prologue))
+
+
+def late(schedule: Schedule) -> tuple[Step, ...]:
+    """Return the steps of `prepare` that only the rest of the rule waits for."""
+    first = len(schedule.around.prologue)
+    return _steps(first, first + len(schedule.around.late))
+
+
+def _steps(first: int, last: int) -> tuple[Step, ...]:
+    arguments = (Name("constants"), Name("group"))
+    return tuple(Step(f"before_rule_{place}", arguments) for place in range(first, last))
 
 
 def fields_of(schedule: Schedule) -> Fields:

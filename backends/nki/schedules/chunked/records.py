@@ -13,6 +13,8 @@ from backends.nki.program.numbers import ONE, ZERO, Name, Number, Numeric, numbe
 
 CHUNK = Name("CHUNK")
 PARTITIONS = Name("PARTITIONS")
+BANK = 512
+"""fp32 columns of a PSUM bank."""
 SUMMED = 32
 """Tokens whose log decays are summed before the exp that carries a state on: the rows that a
 matmul can be cut to. A smaller sum is rounded less."""
@@ -98,6 +100,8 @@ TILES: dict[str, dict[str, _Row]] = {
         # What is written, and the output of a chunk before it is scaled.
         **_rows(OPERAND, (CHUNK, LANES * VALUES), "w"),
         **_rows(F32, (CHUNK, LANES * VALUES), "output", space=Space.PSUM),
+        # What is added to the states.
+        **_rows(F32, (KEYS, LANES * VALUES), "update", space=Space.PSUM),
     },
 }
 """Shape, element type and space of the tiles in each record, by field."""

@@ -1,22 +1,22 @@
 """From loaded vectors to A^T and P^T of a group for a decay without key axis.
 
 exp of a segment sum stands outside the sum over channels, so that one [CHUNK, CHUNK] factor per
-slot multiplies k_j . k_i and k_j . q_i. Its exponents are one matmul with a 0/1 operand, masked
-before the exp.
+slot multiplies k_j . k_i and k_j . q_i. Its exponents are one matmul with a 0/1 operand.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from backends.nki.program.build import part
-from backends.nki.program.nodes import F32, Function, Pattern, Space, View
+from backends.nki.program.build import compare, part
+from backends.nki.program.nodes import F32, Function, Pattern, Space, Tile, View
 from backends.nki.program.numbers import ONE, ZERO, Name, Number, number
 from backends.nki.schedules.chunked.constants import select
 from backends.nki.schedules.chunked.gates import beta_of, per_slot
 from backends.nki.schedules.chunked.operators import EXP, GREATER_EQUAL, MULTIPLY
-from backends.nki.schedules.chunked.prepare import Step
+from backends.nki.schedules.chunked.prepare import Step, Wave
 from backends.nki.schedules.chunked.records import (
+    BANK,
     BOTH,
     CHUNK,
     KEYS,
@@ -25,7 +25,6 @@ from backends.nki.schedules.chunked.records import (
     PER_KEY,
     SLOTS,
     TURNED,
-    each_slot,
     like,
     slot_of,
 )
@@ -34,19 +33,26 @@ from backends.nki.schedules.chunked.stage import Stage
 from backends.nki.select.layouts import GPSIMD, SCALAR, TENSOR
 
 
-def steps(schedule: Schedule) -> tuple[Step, ...]:
-    """Return the steps from loaded vectors to scores."""
+def waves(schedule: Schedule) -> tuple[Wave, ...]:
+    """Return the steps from loaded vectors to scores.
+
+    Scaling begins first, since GpSimdE takes longest, and is waited for last.
+    """
     constants, group = Name("constants"), Name("group")
+    slots = BANK // schedule.scan.chunk.chunk
     return (
-        Step("turn_queries", (group,)),
-        Step("sum_segments", (constants, group)),
-        Step("multiply_keys", (group,)),
-        Step("make_scores", (group,)),
+        ((Step("scale_vectors", (group,)),),),
+        (
+            (Step("sum_segments", (constants, group)),),
+            (Step("multiply_keys", (group,)), Step("make_scores", (group,), slots)),
+        ),
+        ((Step("turn_queries", (group,)),),),
     )
 
 
 def functions(schedule: Schedule) -> Iterator[Function]:
-    """Yield the steps of preparing scores."""
+    """Yield `spread_decays` and the steps of preparing scores."""
+    yield _spread_decays(schedule)
     yield _scale_vectors(schedule)
     yield _turn_queries(schedule)
     yield _sum_segments(schedule)
@@ -54,24 +60,34 @@ def functions(schedule: Schedule) -> Iterator[Function]:
     yield _make_scores(schedule)
 
 
+def _spread_decays(schedule: Schedule) -> Function:
+    doc = "Log decays as one column per token, each with the tokens up to it."
+    stage = Stage("spread_decays", ("group",), doc, schedule.scan.log.span)
+    block = stage.block
+    stage.numbers("group", "gates", "lanes", "steps", "slots", "column")
+    stage.numbers("gates", "columns", "chunks")
+    (log_and_beta,) = stage.tiles("gates", "log_and_beta")
+    g_upto = block.tile("g_upto", MATRICES, F32)
+    upto = ((0, SLOTS), (1, CHUNK))
+    select(block, g_upto, per_slot(log_and_beta, ZERO, CHUNK), upto, -1, 0, GREATER_EQUAL)
+    block.put("group", g_upto=g_upto)
+    return stage.done()
+
+
 def _scale_vectors(schedule: Schedule) -> Function:
-    doc = "q and k with their decays, on the engine that has nothing else to do."
+    scaled = ["q exp(G)", "k exp(G)"]
+    scaled += [] if schedule.around.key_scaled else ["beta k exp(G_last - G)"]
+    doc = f"{', '.join(scaled)}, on the engine that has nothing else to do."
     stage = Stage("scale_vectors", ("group",), doc, schedule.scan.log.span)
     block = stage.block
     stage.numbers("group", "gates", "lanes", "steps", "slots", "column", "keys")
     stage.numbers("gates", "columns", "chunks")
-    decays, log_and_beta = stage.tiles("gates", "decays", "log_and_beta")
+    (decays,) = stage.tiles("gates", "decays")
     q_sb, k_sb = stage.tiles("group", "q_sb", "k_sb")
-    scaled = [("q_decayed", q_sb, decays)]
-    if schedule.around.key_scaled:
-        block.comment("q exp(G); g masked to the tokens up to each column.")
-    else:
-        (left,) = stage.tiles("gates", "left")
-        scaled += [("k_decayed", k_sb, decays), ("k_left", k_sb, left)]
-        block.comment(
-            "q exp(G), k exp(G), beta k exp(G_last - G); g masked to the tokens up to each column."
-        )
-    for name, src, column in scaled:
+    made = [("q_decayed", q_sb, decays), ("k_decayed", k_sb, decays)]
+    if not schedule.around.key_scaled:
+        made.append(("k_left", k_sb, stage.tiles("gates", "left")[0]))
+    for name, src, column in made:
         dst = block.tile(name, PER_KEY, like(q_sb))
         block.do(
             "tensor_tensor",
@@ -82,10 +98,6 @@ def _scale_vectors(schedule: Schedule) -> Function:
             engine=GPSIMD,
         )
         block.put("group", **{name: dst})
-    g_upto = block.tile("g_upto", MATRICES, F32)
-    upto = ((0, SLOTS), (1, CHUNK))
-    select(block, g_upto, per_slot(log_and_beta, ZERO, CHUNK), upto, -1, 0, GREATER_EQUAL)
-    block.put("group", g_upto=g_upto)
     return stage.done()
 
 
@@ -106,24 +118,23 @@ def _turn_queries(schedule: Schedule) -> Function:
 
 
 def _sum_segments(schedule: Schedule) -> Function:
-    doc = "decay[j, i] = exp(g_(j+1) + ... + g_i) for i >= j, 0 elsewhere: masked before the exp."
+    doc = (
+        "decay[j, i] = exp(g_(j+1) + ... + g_i) for i >= j.\n\n"
+        "Before j there is nothing to sum, so that no exponent is positive: the factor is 1 there."
+    )
     stage = Stage("sum_segments", ("constants", "group"), doc, schedule.scan.log.span)
     block = stage.block
     (g_upto,) = stage.of_group("g_upto")
-    after, identity_f32, masked = stage.tiles("constants", "after", "identity_f32", "masked")
+    (after,) = stage.tiles("constants", "after")
     segments = block.tile("segments", MATRICES, F32, Space.PSUM)
-    for stationary, moving, accumulate in (
-        (after, g_upto, False),
-        (identity_f32, each_slot(masked), True),
-    ):
-        block.do(
-            "nc_matmul",
-            dst=segments,
-            stationary=stationary,
-            moving=moving,
-            is_stationary_onezero=True,
-            accumulate=accumulate,
-        )
+    block.do(
+        "nc_matmul",
+        dst=segments,
+        stationary=after,
+        moving=g_upto,
+        is_stationary_onezero=True,
+        accumulate=False,
+    )
     decay = block.tile("decay", MATRICES, F32)
     block.do("activation", dst=decay, op=EXP, data=segments)
     block.put("group", decay=decay)
@@ -149,13 +160,20 @@ def _multiply_keys(schedule: Schedule) -> Function:
 
 
 def _make_scores(schedule: Schedule) -> Function:
-    doc = "A^T and P^T: beta_j (k_j . k_i) decay and beta_j (k_j . q_i) decay, j on partitions."
-    stage = Stage("make_scores", ("group",), doc, schedule.scan.solve_span)
-    block = stage.block
+    doc = (
+        "A^T and P^T of one slot: beta_j (k_j . k_i) decay and beta_j (k_j . q_i) decay, j on "
+        "partitions.\n\n"
+        "What no merge reads of A^T may be anything; tokens after i must not count in P^T."
+    )
+    stage = Stage("make_scores", ("group", "slot"), doc, schedule.scan.solve_span)
+    block, slot = stage.block, Name("slot")
     kq_T, products, decay = stage.of_group("kq_T", "products", "decay")
+    with block.when(compare("==", slot, 0)) as first:
+        made = Tile("scores", BOTH, like(kq_T), Space.SBUF)
+        first.put("group", scores=first.create(made))
+    (scores,) = stage.tiles("group", "scores")
     beta = beta_of(schedule, stage)
-    scores = block.tile("scores", BOTH, like(kq_T))
-    with block.loop("slot", 0, SLOTS) as (body, slot):
+    with block.when(compare("<", slot, SLOTS)) as body:
         body.do(
             "scalar_tensor_tensor",
             dst=slot_of(scores, slot, PAIR),
@@ -165,7 +183,10 @@ def _make_scores(schedule: Schedule) -> Function:
             op1=MULTIPLY,
             operand1=_twice(decay, slot),
         )
-    block.put("group", scores=scores)
+    with block.when(compare("==", slot, SLOTS - 1)) as last:
+        queries = Pattern(scores.tile, ((SLOTS * PAIR, CHUNK), (PAIR, SLOTS), (ONE, CHUNK)), CHUNK)
+        upto = ((0, SLOTS), (1, CHUNK))
+        select(last, queries, queries, upto, -1, 0, GREATER_EQUAL)
     return stage.done()
 
 

@@ -38,6 +38,8 @@ CALLS: dict[str, tuple[str, tuple[Number, ...]]] = {
 """What each action calls."""
 
 
+CLEAR = 32
+"""Blocks that need no mask: operands begin at multiples of so many partitions."""
 MERGED = ("pairs", "turn")
 """Actions of an inverse that merges from the diagonal on."""
 DOUBLED = ("leaves", "turn leaves", "square", "add", "residual", "mask")
@@ -128,8 +130,8 @@ def _doubled_leaves(block: Block, inverse: Inverse, schedule: Schedule) -> None:
         body.append("steps", _step("add"))
     level = inverse.leaf.bit_length() - 1
     block.let_named("first_level", Literal(level))
-    # The first merge reads a mask as well; whatever comes last before it brings it.
-    block.append("steps", _step("mask", level))
+    if 2**level < min(CLEAR, schedule.scan.chunk.chunk):
+        block.append("steps", _step("mask", level))
 
 
 def _invert(schedule: Schedule) -> Function:
