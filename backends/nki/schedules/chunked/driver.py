@@ -210,7 +210,8 @@ def _finish_in_turn(block: Block, carried: tuple[str, ...], finished: tuple[str,
             place = time - behind
             there = binary("and", compare(">=", place, 0), compare("<", place, Length(parts)))
             with body.when(there) as inner:
-                inner.statements.append(Unpack(("group", "part"), str(Item(parts, place))))
+                inner.let_named("taken", Item(parts, place))
+                inner.statements.append(Unpack(("group", "part"), "taken"))
                 part = Name("part")
                 _append(inner, action, Item(part, Text("step")) if action in carried else part)
 
