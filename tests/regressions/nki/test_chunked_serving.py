@@ -201,7 +201,7 @@ def test_b05_keys_that_nothing_normalises_are_refused_with_what_to_write() -> No
 
 def checkpointed(seed: int, T: int, lengths: list[int], every: int = C) -> dict[str, Any]:
     """Arguments of `gdn_cte_varlen` in float32, one key head and two value heads."""
-    sizes = {"B": len(lengths), "Hk": 1, "G": 2, "T": T, "P": T // every, "K": 16, "V": 8}
+    sizes = {"B": len(lengths), "Hk": 1, "G": 2, "T": T, "K": 16, "V": 8}
     found = gdsl.random_inputs(gdsl.load("gdn_cte_varlen"), sizes, seed=seed)
     given = {name: np.asarray(x, np.float32) for name, x in found.items()}
     return {**given, "valid_len": np.array(lengths, np.int32), "checkpoint_every": every}
