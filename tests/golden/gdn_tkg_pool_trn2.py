@@ -257,7 +257,14 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
     q_alive_turned_psum = nl.ndarray((K, rows), dtype=q_alive_sb.dtype, buffer=nl.psum)
     nisa.nc_transpose(dst=q_alive_turned_psum, data=q_alive_sb, engine=nisa.engine.tensor)
     q_alive_squared_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.activation(dst=q_alive_squared_sb, op=nl.square, data=q_alive_sb)
+    q_alive_sum_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.activation_reduce(
+        dst=q_alive_squared_sb,
+        op=nl.square,
+        data=q_alive_sb,
+        reduce_op=nl.add,
+        reduce_res=q_alive_sum_sb,
+    )
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
     a_alive_inverse_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.reciprocal(dst=a_alive_inverse_sb, data=a_alive_shifted_sb_2)
@@ -282,13 +289,16 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
     k_alive_turned_psum = nl.ndarray((K, rows), dtype=k_alive_sb.dtype, buffer=nl.psum)
     nisa.nc_transpose(dst=k_alive_turned_psum, data=k_alive_sb, engine=nisa.engine.tensor)
     k_alive_squared_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.activation(dst=k_alive_squared_sb, op=nl.square, data=k_alive_sb)
-    q_alive_sum_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_reduce(dst=q_alive_sum_sb, op=nl.add, data=q_alive_squared_sb, axis=1)
-    b_alive_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.activation(dst=b_alive_exp_sb, op=nl.exp, data=b_alive_sb, scale=-1.0)
-    k_alive_q_alive_T_sb = nl.ndarray((K, 2 * rows), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_copy(dst=k_alive_q_alive_T_sb[:, ::2], src=k_alive_turned_psum, engine=nisa.engine.scalar)
+    k_alive_sum_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.activation_reduce(
+        dst=k_alive_squared_sb,
+        op=nl.square,
+        data=k_alive_sb,
+        reduce_op=nl.add,
+        reduce_res=k_alive_sum_sb,
+    )
+    q_alive_k_alive_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_tensor(dst=q_alive_k_alive_sb, data1=q_alive_sb, data2=k_alive_sb, op=nl.multiply)
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
     nisa.tensor_scalar(
         dst=a_alive_ratio_sb,
@@ -298,16 +308,39 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         reverse0=True,
     )
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    q_alive_k_alive_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_tensor(dst=q_alive_k_alive_sb, data1=q_alive_sb, data2=k_alive_sb, op=nl.multiply)
+    q_alive_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=q_alive_shifted_sb, data=q_alive_sum_sb, op0=nl.add, operand0=1e-06)
+    q_alive_sum_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_reduce(dst=q_alive_sum_sb_2, op=nl.add, data=q_alive_k_alive_sb, axis=1)
+    k_alive_q_alive_T_sb = nl.ndarray((K, 2 * rows), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=k_alive_q_alive_T_sb[:, ::2], src=k_alive_turned_psum, engine=nisa.engine.scalar)
+    q_alive_rsqrt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=q_alive_rsqrt_sb,
+        data=q_alive_shifted_sb,
+        op0=nl.rsqrt,
+        operand0=0.0,
+        engine=nisa.engine.gpsimd,
+    )
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
-    A_log_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.activation(dst=A_log_exp_sb, op=nl.exp, data=A_log_sb)
     a_alive_ratio_squared_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=a_alive_ratio_squared_sb, data=a_alive_ratio_sb, op0=nl.multiply, operand0=a_alive_ratio_sb)
+    A_log_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.activation(dst=A_log_exp_sb, op=nl.exp, data=A_log_sb)
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    k_alive_sum_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_reduce(dst=k_alive_sum_sb, op=nl.add, data=k_alive_squared_sb, axis=1)
+    k_alive_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=k_alive_shifted_sb, data=k_alive_sum_sb, op0=nl.add, operand0=1e-06)
+    b_alive_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.activation(dst=b_alive_exp_sb, op=nl.exp, data=b_alive_sb, scale=-1.0)
+    q_alive_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=q_alive_sb_2,
+        data=q_alive_rsqrt_sb,
+        op0=nl.multiply,
+        operand0=K ** -0.5,
+        op1=nl.multiply,
+        operand1=q_alive_sum_sb_2,
+    )
     nisa.tensor_copy(dst=k_alive_q_alive_T_sb[:, 1::2], src=q_alive_turned_psum, engine=nisa.engine.scalar)
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
     a_alive_softplus_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
@@ -319,11 +352,21 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         op1=nl.add,
         operand1=0.0021889079,
     )
+    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    k_alive_rsqrt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=k_alive_rsqrt_sb,
+        data=k_alive_shifted_sb,
+        op0=nl.rsqrt,
+        operand0=0.0,
+        engine=nisa.engine.gpsimd,
+    )
+    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
     A_log_scaled_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=A_log_scaled_sb, data=A_log_exp_sb, op0=nl.multiply, operand0=-1.0)
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    k_alive_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=k_alive_shifted_sb, data=k_alive_sum_sb, op0=nl.add, operand0=1e-06)
+    b_alive_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=b_alive_shifted_sb, data=b_alive_exp_sb, op0=nl.add, operand0=1.0)
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
     nisa.tensor_scalar(
         dst=a_alive_softplus_sb,
@@ -334,16 +377,6 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         operand1=0.012506571,
     )
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    b_alive_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=b_alive_shifted_sb, data=b_alive_exp_sb, op0=nl.add, operand0=1.0)
-    k_alive_rsqrt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(
-        dst=k_alive_rsqrt_sb,
-        data=k_alive_shifted_sb,
-        op0=nl.rsqrt,
-        operand0=0.0,
-        engine=nisa.engine.gpsimd,
-    )
     z_sb_2 = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_copy(dst=z_sb_2, src=z_sb)
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
@@ -413,8 +446,6 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         predicate=alive_sb_15.ap(pattern=[[1, rows], [0, V]], offset=0),
     )
     nisa.tensor_copy_predicated(dst=decay_sb, src=decay_sb_2, predicate=alive_sb_7)
-    q_alive_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=q_alive_shifted_sb, data=q_alive_sum_sb, op0=nl.add, operand0=1e-06)
     # gdn_tkg_pool.gdn:19: output out: X[B, Hv, V] = rms_norm[V](o) * norm_weight * silu(z)
     z_alive_exp_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=z_alive_exp_sb, op=nl.exp, data=z_alive_sb, scale=-1.0)
@@ -427,21 +458,7 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         op=nl.multiply,
         engine=nisa.engine.gpsimd,
     )
-    q_alive_sum_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_reduce(dst=q_alive_sum_sb_2, op=nl.add, data=q_alive_k_alive_sb, axis=1)
     nisa.tensor_scalar(dst=k_alive_beta_decay_sb, data=k_alive_beta_decay_sb, op0=nl.multiply, operand0=decay_sb)
-    q_alive_rsqrt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(
-        dst=q_alive_rsqrt_sb,
-        data=q_alive_shifted_sb,
-        op0=nl.rsqrt,
-        operand0=0.0,
-        engine=nisa.engine.gpsimd,
-    )
-    # gdn_tkg_pool.gdn:19: output out: X[B, Hv, V] = rms_norm[V](o) * norm_weight * silu(z)
-    z_alive_shifted_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=z_alive_shifted_sb, data=z_alive_exp_sb, op0=nl.add, operand0=1.0)
-    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     q_alive_decay_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
         dst=q_alive_decay_sb,
@@ -451,16 +468,9 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         op1=nl.multiply,
         operand1=decay_sb,
     )
-    q_alive_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(
-        dst=q_alive_sb_2,
-        data=q_alive_rsqrt_sb,
-        op0=nl.multiply,
-        operand0=K ** -0.5,
-        op1=nl.multiply,
-        operand1=q_alive_sum_sb_2,
-    )
     # gdn_tkg_pool.gdn:19: output out: X[B, Hv, V] = rms_norm[V](o) * norm_weight * silu(z)
+    z_alive_shifted_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=z_alive_shifted_sb, data=z_alive_exp_sb, op0=nl.add, operand0=1.0)
     z_alive_sigmoid_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_tensor(
         dst=z_alive_sigmoid_sb,
@@ -484,11 +494,11 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         decay_sb,
         alive_sb_13,
         k_alive_q_alive_T_sb,
+        q_alive_sb_2,
         k_alive_beta_decay_sb,
         v_alive_k_alive_beta_sb,
         norm_weight_z_alive_sb,
         q_alive_decay_sb,
-        q_alive_sb_2,
         reads_T_sb,
         delta_sb,
         o_sb,
@@ -501,11 +511,11 @@ def spread_decay(identity_sb, prepared, ones_sb, rows, K):
         decay_sb,
         alive_sb_13,
         k_alive_q_alive_T_sb,
+        q_alive_sb_2,
         k_alive_beta_decay_sb,
         v_alive_k_alive_beta_sb,
         norm_weight_z_alive_sb,
         q_alive_decay_sb,
-        q_alive_sb_2,
         reads_T_sb,
         delta_sb,
         o_sb,
@@ -554,11 +564,11 @@ def read_head(raw_psum, state_sb, prepared, V, heads, head, lane):
         decay_sb,
         alive_sb_13,
         k_alive_q_alive_T_sb,
+        q_alive_sb_2,
         k_alive_beta_decay_sb,
         v_alive_k_alive_beta_sb,
         norm_weight_z_alive_sb,
         q_alive_decay_sb,
-        q_alive_sb_2,
         reads_T_sb,
         delta_sb,
         o_sb,
@@ -581,11 +591,11 @@ def group_deltas(prepared, raw_psum, rows, V, heads, lane):
         decay_sb,
         alive_sb_13,
         k_alive_q_alive_T_sb,
+        q_alive_sb_2,
         k_alive_beta_decay_sb,
         v_alive_k_alive_beta_sb,
         norm_weight_z_alive_sb,
         q_alive_decay_sb,
-        q_alive_sb_2,
         reads_T_sb,
         delta_sb,
         o_sb,
@@ -631,11 +641,11 @@ def update_head(state_sb, decay_T_sb, identity_sb, prepared, new_sb, K, V, head,
         decay_sb,
         alive_sb_13,
         k_alive_q_alive_T_sb,
+        q_alive_sb_2,
         k_alive_beta_decay_sb,
         v_alive_k_alive_beta_sb,
         norm_weight_z_alive_sb,
         q_alive_decay_sb,
-        q_alive_sb_2,
         reads_T_sb,
         delta_sb,
         o_sb,
@@ -672,11 +682,11 @@ def group_outputs(prepared, read_1_psum, rows, V, lane, heads):
         decay_sb,
         alive_sb_13,
         k_alive_q_alive_T_sb,
+        q_alive_sb_2,
         k_alive_beta_decay_sb,
         v_alive_k_alive_beta_sb,
         norm_weight_z_alive_sb,
         q_alive_decay_sb,
-        q_alive_sb_2,
         reads_T_sb,
         delta_sb,
         o_sb,
@@ -705,11 +715,11 @@ def finish_rows(out, constant_sb, prepared, rows, V, row):
         decay_sb,
         alive_sb_13,
         k_alive_q_alive_T_sb,
+        q_alive_sb_2,
         k_alive_beta_decay_sb,
         v_alive_k_alive_beta_sb,
         norm_weight_z_alive_sb,
         q_alive_decay_sb,
-        q_alive_sb_2,
         reads_T_sb,
         delta_sb,
         o_sb,
@@ -719,9 +729,8 @@ def finish_rows(out, constant_sb, prepared, rows, V, row):
     out_f32_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_copy(dst=out_f32_sb, src=constant_sb.ap(pattern=[[1, rows], [0, V]], offset=0))
     o_squared_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.activation(dst=o_squared_sb, op=nl.square, data=o_sb)
     o_sum_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_reduce(dst=o_sum_sb, op=nl.add, data=o_squared_sb, axis=1)
+    nisa.activation_reduce(dst=o_squared_sb, op=nl.square, data=o_sb, reduce_op=nl.add, reduce_res=o_sum_sb)
     o_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=o_shifted_sb, data=o_sum_sb, op0=nl.multiply, operand0=1.0 / V, op1=nl.add, operand1=1e-06)
     o_rsqrt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)

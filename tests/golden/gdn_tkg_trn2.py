@@ -94,20 +94,13 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V):
     q_turned_psum = nl.ndarray((K, rows), dtype=q_sb.dtype, buffer=nl.psum)
     nisa.nc_transpose(dst=q_turned_psum, data=q_sb, engine=nisa.engine.tensor)
     q_squared_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.activation(dst=q_squared_sb, op=nl.square, data=q_sb)
+    q_sum_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.activation_reduce(dst=q_squared_sb, op=nl.square, data=q_sb, reduce_op=nl.add, reduce_res=q_sum_sb)
     # gdn_tkg.gdn:20: decay = exp(log_decay(a, A_log, dt_bias))
     a_shifted_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=a_shifted_sb_2, data=a_exp_sb, op0=nl.add, operand0=2.0)
     a_inverse_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.reciprocal(dst=a_inverse_sb, data=a_shifted_sb_2)
-    # gdn_tkg.gdn:22: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, beta, S)
-    q_sum_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_reduce(dst=q_sum_sb, op=nl.add, data=q_squared_sb, axis=1)
-    k_turned_psum = nl.ndarray((K, rows), dtype=k_sb.dtype, buffer=nl.psum)
-    nisa.nc_transpose(dst=k_turned_psum, data=k_sb, engine=nisa.engine.tensor)
-    k_squared_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.activation(dst=k_squared_sb, op=nl.square, data=k_sb)
-    # gdn_tkg.gdn:20: decay = exp(log_decay(a, A_log, dt_bias))
     a_ratio_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
         dst=a_ratio_sb,
@@ -118,28 +111,42 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V):
         operand1=a_exp_sb,
     )
     # gdn_tkg.gdn:22: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, beta, S)
+    k_turned_psum = nl.ndarray((K, rows), dtype=k_sb.dtype, buffer=nl.psum)
+    nisa.nc_transpose(dst=k_turned_psum, data=k_sb, engine=nisa.engine.tensor)
+    k_squared_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
+    k_sum_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.activation_reduce(dst=k_squared_sb, op=nl.square, data=k_sb, reduce_op=nl.add, reduce_res=k_sum_sb)
     q_k_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_tensor(dst=q_k_sb, data1=q_sb, data2=k_sb, op=nl.multiply)
-    k_q_T_sb = nl.ndarray((K, 2 * rows), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_copy(dst=k_q_T_sb[:, ::2], src=k_turned_psum, engine=nisa.engine.scalar)
     # gdn_tkg.gdn:20: decay = exp(log_decay(a, A_log, dt_bias))
     nisa.tensor_scalar(dst=a_ratio_sb, data=a_ratio_sb, op0=nl.subtract, operand0=a_exp_sb, reverse0=True)
     # gdn_tkg.gdn:22: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, beta, S)
-    k_sum_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_reduce(dst=k_sum_sb, op=nl.add, data=k_squared_sb, axis=1)
+    q_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=q_shifted_sb, data=q_sum_sb, op0=nl.add, operand0=1e-06)
+    q_sum_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_reduce(dst=q_sum_sb_2, op=nl.add, data=q_k_sb, axis=1)
+    k_q_T_sb = nl.ndarray((K, 2 * rows), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=k_q_T_sb[:, ::2], src=k_turned_psum, engine=nisa.engine.scalar)
+    q_rsqrt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=q_rsqrt_sb, data=q_shifted_sb, op0=nl.rsqrt, operand0=0.0, engine=nisa.engine.gpsimd)
+    # gdn_tkg.gdn:20: decay = exp(log_decay(a, A_log, dt_bias))
+    a_ratio_squared_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=a_ratio_squared_sb, data=a_ratio_sb, op0=nl.multiply, operand0=a_ratio_sb)
     # gdn_tkg.gdn:21: beta = sigmoid(b)
     b_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=b_exp_sb, op=nl.exp, data=b_sb, scale=-1.0)
     # gdn_tkg.gdn:22: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, beta, S)
-    nisa.tensor_copy(dst=k_q_T_sb[:, 1::2], src=q_turned_psum, engine=nisa.engine.scalar)
-    # gdn_tkg.gdn:20: decay = exp(log_decay(a, A_log, dt_bias))
-    a_ratio_squared_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=a_ratio_squared_sb, data=a_ratio_sb, op0=nl.multiply, operand0=a_ratio_sb)
-    # gdn_tkg.gdn:22: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, beta, S)
-    q_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=q_shifted_sb, data=q_sum_sb, op0=nl.add, operand0=1e-06)
     k_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=k_shifted_sb, data=k_sum_sb, op0=nl.add, operand0=1e-06)
+    q_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=q_sb_2,
+        data=q_rsqrt_sb,
+        op0=nl.multiply,
+        operand0=K ** -0.5,
+        op1=nl.multiply,
+        operand1=q_sum_sb_2,
+    )
     # gdn_tkg.gdn:20: decay = exp(log_decay(a, A_log, dt_bias))
     a_softplus_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
@@ -151,19 +158,12 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V):
         operand1=0.0021889079,
     )
     # gdn_tkg.gdn:22: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, beta, S)
-    q_rsqrt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=q_rsqrt_sb, data=q_shifted_sb, op0=nl.rsqrt, operand0=0.0, engine=nisa.engine.gpsimd)
+    nisa.tensor_copy(dst=k_q_T_sb[:, 1::2], src=q_turned_psum, engine=nisa.engine.scalar)
+    k_rsqrt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=k_rsqrt_sb, data=k_shifted_sb, op0=nl.rsqrt, operand0=0.0, engine=nisa.engine.gpsimd)
     # gdn_tkg.gdn:21: beta = sigmoid(b)
     b_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=b_shifted_sb, data=b_exp_sb, op0=nl.add, operand0=1.0)
-    # gdn_tkg.gdn:20: decay = exp(log_decay(a, A_log, dt_bias))
-    A_log_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.activation(dst=A_log_exp_sb, op=nl.exp, data=A_log_sb)
-    # gdn_tkg.gdn:22: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, beta, S)
-    k_rsqrt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=k_rsqrt_sb, data=k_shifted_sb, op0=nl.rsqrt, operand0=0.0, engine=nisa.engine.gpsimd)
-    q_sum_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_reduce(dst=q_sum_sb_2, op=nl.add, data=q_k_sb, axis=1)
     # gdn_tkg.gdn:20: decay = exp(log_decay(a, A_log, dt_bias))
     nisa.tensor_scalar(
         dst=a_softplus_sb,
@@ -173,8 +173,8 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V):
         op1=nl.add,
         operand1=0.012506571,
     )
-    A_log_scaled_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=A_log_scaled_sb, data=A_log_exp_sb, op0=nl.multiply, operand0=-1.0)
+    A_log_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.activation(dst=A_log_exp_sb, op=nl.exp, data=A_log_sb)
     # gdn_tkg.gdn:21: beta = sigmoid(b)
     beta_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.reciprocal(dst=beta_sb, data=b_shifted_sb)
@@ -187,27 +187,7 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V):
         op1=nl.add,
         operand1=0.083333016,
     )
-    # gdn_tkg.gdn:23: output out: bf16[(B Hv), V] = rms_norm[V](o) * norm_weight * silu(z)
-    z_exp_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.activation(dst=z_exp_sb, op=nl.exp, data=z_sb, scale=-1.0)
     # gdn_tkg.gdn:22: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, beta, S)
-    norm_weight_z_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_tensor(
-        dst=norm_weight_z_sb,
-        data1=norm_weight_sb[:rows, :],
-        data2=z_sb,
-        op=nl.multiply,
-        engine=nisa.engine.gpsimd,
-    )
-    q_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(
-        dst=q_sb_2,
-        data=q_rsqrt_sb,
-        op0=nl.multiply,
-        operand0=K ** -0.5,
-        op1=nl.multiply,
-        operand1=q_sum_sb_2,
-    )
     k_beta_decay_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
         dst=k_beta_decay_sb,
@@ -226,6 +206,8 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V):
         op1=nl.add,
         operand1=1.0,
     )
+    A_log_scaled_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=A_log_scaled_sb, data=A_log_exp_sb, op0=nl.multiply, operand0=-1.0)
     nisa.tensor_scalar(
         dst=a_softplus_sb,
         data=a_softplus_sb,
@@ -235,11 +217,23 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V):
         operand1=a_max_sb,
     )
     # gdn_tkg.gdn:23: output out: bf16[(B Hv), V] = rms_norm[V](o) * norm_weight * silu(z)
-    z_shifted_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=z_shifted_sb, data=z_exp_sb, op0=nl.add, operand0=1.0)
+    z_exp_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.activation(dst=z_exp_sb, op=nl.exp, data=z_sb, scale=-1.0)
+    # gdn_tkg.gdn:22: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, beta, S)
+    norm_weight_z_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_tensor(
+        dst=norm_weight_z_sb,
+        data1=norm_weight_sb[:rows, :],
+        data2=z_sb,
+        op=nl.multiply,
+        engine=nisa.engine.gpsimd,
+    )
     # gdn_tkg.gdn:20: decay = exp(log_decay(a, A_log, dt_bias))
     decay_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=decay_sb, op=nl.exp, data=a_softplus_sb, scale=A_log_scaled_sb)
+    # gdn_tkg.gdn:23: output out: bf16[(B Hv), V] = rms_norm[V](o) * norm_weight * silu(z)
+    z_shifted_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=z_shifted_sb, data=z_exp_sb, op0=nl.add, operand0=1.0)
     # gdn_tkg.gdn:22: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, beta, S)
     v_k_beta_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
@@ -282,9 +276,9 @@ def prepare_rows(vectors, norm_weight_sb, constant_sb, rows, K, V):
     o_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     return (
         k_q_T_sb,
-        norm_weight_z_sb,
         q_sb_2,
         k_beta_decay_sb,
+        norm_weight_z_sb,
         decay_sb,
         v_k_beta_sb,
         q_decay_sb,
@@ -298,9 +292,9 @@ def spread_decay(identity_sb, prepared, ones_sb, rows, K):
     """Repeat the decay of each row on all K partitions."""
     (
         k_q_T_sb,
-        norm_weight_z_sb,
         q_sb_2,
         k_beta_decay_sb,
+        norm_weight_z_sb,
         decay_sb,
         v_k_beta_sb,
         q_decay_sb,
@@ -341,9 +335,9 @@ def read_head(raw_psum, state_sb, prepared, V, heads, head, lane):
     """Multiply one old state with its key and query: both reads in one pass."""
     (
         k_q_T_sb,
-        norm_weight_z_sb,
         q_sb_2,
         k_beta_decay_sb,
+        norm_weight_z_sb,
         decay_sb,
         v_k_beta_sb,
         q_decay_sb,
@@ -367,9 +361,9 @@ def group_deltas(prepared, raw_psum, rows, V, heads, lane):
     """Put the reads of a group back onto rows, and form what each head adds."""
     (
         k_q_T_sb,
-        norm_weight_z_sb,
         q_sb_2,
         k_beta_decay_sb,
+        norm_weight_z_sb,
         decay_sb,
         v_k_beta_sb,
         q_decay_sb,
@@ -416,9 +410,9 @@ def update_head(state_sb, decay_T_sb, identity_sb, prepared, new_sb, K, V, head,
     """Decay one state and add key (x) delta."""
     (
         k_q_T_sb,
-        norm_weight_z_sb,
         q_sb_2,
         k_beta_decay_sb,
+        norm_weight_z_sb,
         decay_sb,
         v_k_beta_sb,
         q_decay_sb,
@@ -456,9 +450,9 @@ def group_outputs(prepared, read_1_psum, rows, V, lane, heads):
     """Outputs of the rule for a group, from the reads and the deltas."""
     (
         k_q_T_sb,
-        norm_weight_z_sb,
         q_sb_2,
         k_beta_decay_sb,
+        norm_weight_z_sb,
         decay_sb,
         v_k_beta_sb,
         q_decay_sb,
@@ -488,9 +482,9 @@ def finish_rows(out, prepared, rows, V, row):
     """Finish the outputs of a tile of rows and send them to HBM."""
     (
         k_q_T_sb,
-        norm_weight_z_sb,
         q_sb_2,
         k_beta_decay_sb,
+        norm_weight_z_sb,
         decay_sb,
         v_k_beta_sb,
         q_decay_sb,
@@ -501,9 +495,8 @@ def finish_rows(out, prepared, rows, V, row):
     # gdn_tkg.gdn:23: output out: bf16[(B Hv), V] = rms_norm[V](o) * norm_weight * silu(z)
     out_sb = nl.ndarray((rows, V), dtype=out.dtype, buffer=nl.sbuf)
     o_squared_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.activation(dst=o_squared_sb, op=nl.square, data=o_sb)
     o_sum_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_reduce(dst=o_sum_sb, op=nl.add, data=o_squared_sb, axis=1)
+    nisa.activation_reduce(dst=o_squared_sb, op=nl.square, data=o_sb, reduce_op=nl.add, reduce_res=o_sum_sb)
     o_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=o_shifted_sb, data=o_sum_sb, op0=nl.multiply, operand0=1.0 / V, op1=nl.add, operand1=1e-06)
     o_rsqrt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)

@@ -92,7 +92,7 @@ def _nodes(statements: Sequence[Statement], machine: Machine) -> list[_Node]:
 
 def _depend(node: _Node, writer: dict[str, int], readers: dict[str, list[int]]) -> None:
     """Note what comes before: writers of what it reads, users of what it overwrites."""
-    written = {name for name in (_dst(node.instruction),) if name}
+    written = _written(node.instruction)
     for name in {tile.name for tile in tiles_of(node.instruction)}:
         if name in writer:
             node.needs.add(writer[name])
@@ -104,9 +104,10 @@ def _depend(node: _Node, writer: dict[str, int], readers: dict[str, list[int]]) 
     node.needs.discard(node.place)
 
 
-def _dst(instruction: Instruction) -> str | None:
-    dst = dict(instruction.operands).get("dst")
-    return dst.tile.name if isinstance(dst, View | Pattern) else None
+def _written(instruction: Instruction) -> set[str]:
+    """Tiles that an instruction writes."""
+    results = (value for key, value in instruction.operands if key in ("dst", "reduce_res"))
+    return {value.tile.name for value in results if isinstance(value, View | Pattern)}
 
 
 def _node(
@@ -122,6 +123,9 @@ def _node(
         case "scalar":
             busy = (width + machine["scalar_adder_cycles"]) / machine["scalar_clock"]
             latency = width / machine["scalar_clock"] + machine["scalar_latency"]
+            if instruction.opcode == "activation_reduce":
+                busy += machine["scalar_accumulator_read"]
+                latency += machine["scalar_accumulator_read"]
         case "gpsimd":
             busy = (2 * width + machine["gpsimd_adder_cycles"]) / machine["gpsimd_clock"]
             latency = busy + machine["gpsimd_latency"]
@@ -143,6 +147,7 @@ _ENGINES = {
     "nc_matmul": "tensor",
     "nc_transpose": "tensor",
     "activation": "scalar",
+    "activation_reduce": "scalar",
     "iota": "gpsimd",
     "affine_select": "gpsimd",
 }
@@ -156,7 +161,7 @@ def _width(view: Access) -> int:
 def _rank(nodes: Sequence[_Node], urgent: Mapping[str, float]) -> None:
     """Set how much time follows the start of each instruction."""
     for node in reversed(nodes):
-        after = urgent.get(_dst(node.instruction) or "", 0.0)
+        after = max((urgent.get(name, 0.0) for name in _written(node.instruction)), default=0.0)
         node.urgency = max(node.urgency, after) + node.latency
         for need in node.needs:
             nodes[need].urgency = max(nodes[need].urgency, node.urgency)

@@ -28,7 +28,7 @@ def activation(
     """data, and scale and bias where `arg` is data * scale + bias."""
     extra: dict[str, Operand] = {}
     rest = arg
-    if _absorbs(s, rest, at) and isinstance(rest, Op) and rest.name in ("add", "sub"):
+    if absorbs(s, rest, at) and isinstance(rest, Op) and rest.name in ("add", "sub"):
         a, b = rest.args
         if rest.name == "add" and s.is_tile(b, layout) > s.is_tile(a, layout):
             a, b = b, a
@@ -36,7 +36,7 @@ def activation(
             rest, extra["bias"] = a, s.column(b, layout, at)
         elif isinstance(b, Known):
             rest, extra["bias"] = a, -b.value
-    if _absorbs(s, rest, at) and isinstance(rest, Product):
+    if absorbs(s, rest, at) and isinstance(rest, Product):
         tiles = [f for f in rest.factors if s.is_tile(f, layout)]
         columns = [f for f in rest.factors if not s.is_tile(f, layout)]
         if len(tiles) <= 1:
@@ -49,7 +49,7 @@ def activation(
     return s.access(rest, layout, at), extra
 
 
-def _absorbs(s: Selector, term: Term, at: Stage) -> bool:
+def absorbs(s: Selector, term: Term, at: Stage) -> bool:
     """Whether a term may vanish inside the instruction of its only user."""
     return s.uses[term] <= 1 and term.stage is at and not _is_held(s, term)
 
@@ -62,7 +62,7 @@ def _chain(
     s: Selector, term: Term, layout: Layout, at: Stage, root: bool
 ) -> tuple[Term, list[Step]]:
     """The operand a chain starts from, and the binary operators applied to it."""
-    if not root and not _absorbs(s, term, at):
+    if not root and not absorbs(s, term, at):
         return term, []
     if isinstance(term, Product):
         return _product_chain(s, term, layout, at)
@@ -82,7 +82,7 @@ def _spine_rank(s: Selector, term: Term, layout: Layout, at: Stage) -> tuple[boo
     return (
         not isinstance(term, Known),
         s.is_tile(term, layout),
-        binary and _absorbs(s, term, at),
+        binary and absorbs(s, term, at),
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from backends.nki.program.build import part
 from backends.nki.program.nodes import F32, U8, Access, Pattern, Space, Token
 from backends.nki.program.numbers import ONE, ZERO, Literal, number
-from backends.nki.select.chains import activation, pack
+from backends.nki.select.chains import absorbs, activation, pack
 from backends.nki.select.layouts import ACTIVATIONS, FOLDS, GPSIMD, SCALAR, VECTOR, Layout
 from backends.nki.select.terms import Fold, Leaf, Op, Product, Rounded, Stage, Term
 
@@ -99,8 +99,29 @@ def fold_rows(s: Selector, name: str, arg: Term, dst: Access, at: Stage) -> None
         )
         block.do("tensor_copy", dst=dst, src=total, engine=VECTOR)
         return
+    if name == "sum" and (square := _square_of(s, arg, at)) is not None:
+        # One pass of ScalarE squares and adds.
+        squares = s.at_stage(s.new(arg, Layout.ROWS, F32), at, Layout.ROWS)
+        block.do(
+            "activation_reduce",
+            dst=squares,
+            op=Token("nl.square"),
+            data=s.access(square, Layout.ROWS, at),
+            reduce_op=Token("nl.add"),
+            reduce_res=dst,
+        )
+        return
     data = s.access(arg, Layout.ROWS, at)
     block.do("tensor_reduce", dst=dst, op=Token(FOLDS[name]), data=data, axis=number(1))
+
+
+def _square_of(s: Selector, term: Term, at: Stage) -> Term | None:
+    """x, for an x * x that only one instruction needs."""
+    match term:
+        case Product(factors=(a, b), coefficient=c) if a is b and c == ONE and absorbs(s, term, at):
+            return a
+        case _:
+            return None
 
 
 def _where(
