@@ -141,28 +141,28 @@ def _decay_to_end(schedule: Schedule) -> Function:
 
 
 def _decay_over_chunk(schedule: Schedule) -> Function:
-    summed = min(SUMMED, schedule.scan.chunk.chunk)
-    parts = schedule.scan.chunk.chunk // summed
-    doc = f"exp(G_last), channels on partitions: a product over {summed} tokens at a time."
+    chunk = schedule.scan.chunk.chunk
+    parts, rows, size = chunk // SUMMED, max(1, chunk // (2 * SUMMED)), min(chunk, 2 * SUMMED)
+    doc = f"exp(G_last), channels on partitions: a product over {SUMMED} tokens at a time."
     stage = Stage("decay_over_chunk", ("constants", "group"), doc, schedule.scan.log.span)
     block = stage.block
     stage.numbers("group", "keys")
     (g,) = stage.of_group("g")
-    (ones,) = stage.tiles("constants", "ones")
+    halves = stage.tiles("constants", "upto", "after")[: min(parts, 2)]
     sums = block.tile("sums", (KEYS, parts * SLOTS), F32, Space.PSUM)
-    with block.loop("place", 0, parts * SLOTS) as (body, place):
-        low = body.let_named("low", place // SLOTS * summed)
-        rows = (low, summed)
-        tiling = {"tile_position": tupled(low, 0), "tile_size": tupled(summed, PARTITIONS)}
-        body.do(
-            "nc_matmul",
-            dst=part(sums, None, (place, 1)),
-            stationary=part(g, rows, (place % SLOTS * KEYS, KEYS)),
-            moving=part(ones, rows, (0, 1)),
-            is_moving_onezero=True,
-            **(tiling if parts > 1 else {}),
-            accumulate=False,
-        )
+    with block.loop("place", 0, rows * SLOTS) as (body, place):
+        low = body.let_named("low", place // SLOTS * size)
+        tiling = {"tile_position": tupled(low, 0), "tile_size": tupled(size, PARTITIONS)}
+        for half, picked in enumerate(halves):
+            body.do(
+                "nc_matmul",
+                dst=part(sums, None, (half * rows * SLOTS + place, 1)),
+                stationary=part(g, (low, size), (place % SLOTS * KEYS, KEYS)),
+                moving=part(picked, (low, size), (low + SUMMED - 1, 1)),
+                is_moving_onezero=True,
+                **(tiling if rows > 1 else {}),
+                accumulate=False,
+            )
     factor = multiply_parts(block, sums, parts, SLOTS, "last_factor")
     block.put("group", last_factor=factor)
     return stage.done()

@@ -211,24 +211,28 @@ def _decays(stage: Stage, schedule: Schedule, log_and_beta: View) -> None:
 def _last_decays(stage: Stage, schedule: Schedule, log_and_beta: View) -> None:
     """exp(G_last) of every chunk on all partitions, a product over SUMMED tokens at a time."""
     chunk, columns, block = schedule.scan.chunk.chunk, COLUMNS, stage.block
-    (ones,) = stage.tiles("constants", "ones")
-    summed = min(SUMMED, chunk)
-    parts = chunk // summed
     block.comment(
-        f"exp(G_last) carries the state on, so its exponent is summed over {summed} tokens at a\n"
+        f"exp(G_last) carries the state on, so its exponent is summed over {SUMMED} tokens at a\n"
         "time: a smaller sum is rounded less."
     )
+    parts = chunk // SUMMED
     sums = block.tile("sums_of_parts", (PARTITIONS, parts * columns), F32, Space.PSUM)
+    halves = [tile_of("constants", name) for name in ("upto", "after")]
+    rows = max(1, parts // 2)
     for i in range(parts):
-        rows = (i * summed, summed)
-        tiling = {"tile_position": tupled(rows[0], 0), "tile_size": tupled(summed, PARTITIONS)}
+        half, place = divmod(i, rows)
+        low, size = place * 2 * SUMMED, min(chunk, 2 * SUMMED)
+        # The tokens of the first, or of the second half of the rows.
+        picked = ((CHUNK, number(size)), (ZERO, PARTITIONS))
+        at = low * CHUNK + (low + SUMMED - 1)
+        tiling = {"tile_position": tupled(low, 0), "tile_size": tupled(size, PARTITIONS)}
         block.do(
             "nc_matmul",
             dst=part(sums, None, (i * columns, columns)),
-            stationary=part(ones, rows, None),
-            moving=part(log_and_beta, rows, (ZERO, columns)),
+            stationary=Pattern(halves[half].tile, picked, at),
+            moving=part(log_and_beta, (low, size), (ZERO, columns)),
             is_stationary_onezero=True,
-            **(tiling if parts > 1 else {}),
+            **(tiling if rows > 1 else {}),
             accumulate=False,
         )
     multiply_parts(block, sums, parts, columns, "last")
@@ -237,7 +241,11 @@ def _last_decays(stage: Stage, schedule: Schedule, log_and_beta: View) -> None:
 def multiply_parts(block: Block, sums: View, parts: int, columns: Number, name: str) -> View:
     """Return the product of the exp of `parts` sums that stand side by side; a power of two."""
     factors = block.tile(name if parts == 1 else "factors", sums.shape, F32)
-    block.do("activation", dst=factors, op=EXP, data=sums)
+    # More than half of the parts do not fit a PSUM bank.
+    share = max(1, parts // 2) * columns
+    for first in (ZERO, share)[:parts]:
+        data = part(sums, None, (first, share))
+        block.do("activation", dst=part(factors, None, (first, share)), op=EXP, data=data)
     while parts > 1:
         parts //= 2
         half = parts * columns

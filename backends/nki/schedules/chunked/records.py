@@ -15,9 +15,9 @@ CHUNK = Name("CHUNK")
 PARTITIONS = Name("PARTITIONS")
 BANK = 512
 """fp32 columns of a PSUM bank."""
-SUMMED = 32
-"""Tokens whose log decays are summed before the exp that carries a state on: the rows that a
-matmul can be cut to. A smaller sum is rounded less."""
+SUMMED = 16
+"""Tokens whose log decays are summed before the exp that carries a state on, half of the rows that
+a matmul can be cut to. A smaller sum is rounded less."""
 LANES, STEPS, SLOTS = Name("lanes"), Name("steps"), Name("slots")
 KEYS, VALUES, COLUMNS = Name("keys"), Name("values"), Name("columns")
 TEAM = Name("team")
