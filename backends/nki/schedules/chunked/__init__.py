@@ -1,4 +1,4 @@
-"""A prompt in chunks of 128 tokens: the chunked schedule, for a scalar or a per-channel decay.
+"""A prompt in chunks of tokens: the chunked schedule, for a scalar or a per-channel decay.
 
 A *lane* is one value head (or a tile of its value columns); a *group* is four chunks of different
 lanes, or of one lane when there are few, side by side in [128, 512] tiles, so that one instruction
@@ -6,22 +6,26 @@ evacuates a whole PSUM bank. Per chunk and lane, nanoseconds of its engine at K 
 bf16:
 
     loads     k, q, v, and k^T, q^T by transposing transfers                     DMA
-    gates     q exp(G), k exp(G), beta k exp(G_last - G)               GpSimdE  740
-    scores    segment sums (0/1 stationary, f32), exp; [k^T k | k^T q]  TensorE  270, ScalarE 125
-              beta_j decay times both                                  VectorE  360
-    inverse   merges 1..16 with masks, 32 and 64 on partition ranges   VectorE 1330, ScalarE 1450,
+    gates     q exp(G), k exp(G), beta k exp(G_last - G)               GpSimdE  870
+    scores    segment sums (0/1 stationary, f32), exp; [k^T k | k^T q]  TensorE  270, ScalarE 250
+              beta_j decay times both, P^T masked                      VectorE  360, GpSimdE 140
+    inverse   merges 1..16 with masks, 32 and 64 on partition ranges   VectorE 1340, ScalarE 1500,
                                                                        TensorE 1250
-    carry     w = X v - W S; o; S <- exp(G_last) S + k^T w             VectorE  310, ScalarE  380,
-                                                                       TensorE  340
+    carry     w = X v - W S; o; S <- exp(G_last) S + k^T w             VectorE  310, ScalarE  250,
+                                                                       TensorE  280
 
-About 2.0 us of each of the three engines. Program order is the pipeline: batches of groups go
-through the inverse level by level, so that the wait of one group for an evacuation is filled by the
-next group's matmuls; between the levels stand the carried states of the batch before and the scores
-of the batch after. Transfers are issued a batch ahead.
+About 2.0 us of each of the three engines; the whole takes 2.4. Program order is the pipeline:
+batches of groups go through the inverse step by step (`steps`), so that the wait of one group for
+an evacuation is filled by the next group's matmuls; between the steps stand small pieces of other
+work (`driver`): the carried states of the batch before, neighbouring lanes side by side, then the
+scores of the batch after in waves (`prepare`). Transfers are issued a batch ahead.
+
+The chunk follows from the plan: with chunks of 64 tokens a group is eight of them, and so on. Lanes
+are shared among cores by heads or by value columns (`sharding`); with one head its columns are.
 
 beta sits in the key alone (`gdsl.algorithm.erasure`): A^T and P^T take it as a scalar per partition
 in the instruction that multiplies the decay, and v needs no pass at all. Exponents are sums of log
-decays, made by matmuls with 0/1 operands; the mask is added before the exp.
+decays, made by matmuls with 0/1 operands: over no tokens they are 0, so that none is positive.
 
 A decay per channel stands inside the sum over channels, so every pair of tokens meets around a
 reference of the plan (`gdsl.algorithm.chunk_plan.AnchoredSegments`): k and q are scaled in [K, C]
