@@ -127,8 +127,6 @@ def _other_work(schedule: Schedule) -> Function:
     else:
         _carry_side_by_side(block, carried)
     block.call("prepare_in_turn", Name("loaded"), result="order")
-    if finished:
-        return _interleaved(stage)
     with block.each(("group", "stage"), Name("order")) as body:
         body.append("work", tupled(GROUP, Text("scores"), Name("stage")))
     return stage.done("work")
@@ -169,23 +167,6 @@ def _append(block: Block, action: str, step: Number) -> None:
         return
     with block.loop("lane", 0, Item(GROUP, Text("lanes")), exact=True) as (body, lane):
         body.append("work", tupled(GROUP, Text(action), tupled(step, lane)))
-
-
-def _interleaved(stage: Stage) -> Function:
-    """Spread what is prepared evenly among the rest of the work."""
-    block, work, order = stage.block, Name("work"), Name("order")
-    every = block.let_named("every", Length(work) + Length(order))
-    block.let_named("mixed", EMPTY)
-    with block.loop("place", 0, every) as (body, place):
-        before = body.let_named("before", place * Length(order) // every)
-        here = compare(">", (place + 1) * Length(order) // every, before)
-        prepared, other = body.inner(), body.inner()
-        taken = prepared.let_named("taken", Item(order, before))
-        group, step = (Item(taken, Literal(i)) for i in range(2))
-        prepared.append("mixed", tupled(group, Text("scores"), step))
-        other.append("mixed", Item(work, place - before))
-        body.decide(here, prepared, other)
-    return stage.done("mixed")
 
 
 def _finish_in_turn(block: Block, carried: tuple[str, ...], finished: tuple[str, ...]) -> None:
