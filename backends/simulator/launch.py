@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
-from typing import Any
+from traceback import clear_frames
+from typing import Any, NoReturn
 
 from attrs import define, field, frozen
 
@@ -128,10 +129,34 @@ def _run(machines: Sequence[Machine], call: Callable[[], Any]) -> list[_Outcome]
         for thread in threads:
             thread.start()
         _join(threads, machines[0])
-    for outcome in outcomes:
-        if outcome.error is not None and not isinstance(outcome.error, OtherProgramFailed):
-            raise as_fault(outcome.error)
+    if any(outcome.error is not None for outcome in outcomes):
+        _raise_first(outcomes)
     return outcomes
+
+
+def _raise_first(outcomes: list[_Outcome]) -> NoReturn:
+    """Raise the error that ended a launch, and let go of all that the programs held.
+
+    The frames of the kernel hold its tensors, and live as long as somebody keeps the error.
+    """
+    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+    outcomes.clear()
+    for error in errors:
+        _clear_frames(error)
+    own = [error for error in errors if not isinstance(error, OtherProgramFailed)]
+    first = (own or errors)[0]
+    try:
+        raise as_fault(first)
+    finally:
+        # An error that is reached from its own traceback waits for the cycle collector.
+        del error, errors, own, first
+
+
+def _clear_frames(error: BaseException | None) -> None:
+    """Empty the frames that an error and what led to it have passed."""
+    while error is not None:
+        clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
 
 
 def _join(threads: Sequence[threading.Thread], machine: Machine) -> None:

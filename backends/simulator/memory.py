@@ -122,8 +122,19 @@ class Storage:
     because a view of another dtype exists.
     """
 
-    __slots__ = ("allocation", "data", "fine_flags", "flags", "form", "id", "start_partition",
-                 "sums", "written")  # fmt: skip
+    __slots__ = (
+        "_data",
+        "_flags",
+        "_keeps_flags",
+        "_unmade",
+        "allocation",
+        "fine_flags",
+        "form",
+        "id",
+        "start_partition",
+        "sums",
+        "written",
+    )
 
     def __init__(self, allocation: Allocation) -> None:
         self.allocation = allocation
@@ -136,8 +147,10 @@ class Storage:
         """Whether an instruction wrote to it."""
         self.sums: dict[Any, None] = {}
         """Without data, views that TensorE wrote: see `accumulation.py`."""
-        self.data: NDArray[Any] | None = None
-        self.flags: NDArray[np.uint8] | None = None
+        self._unmade = False
+        self._keeps_flags = False
+        self._data: NDArray[np.uint8] | None = None
+        self._flags: NDArray[np.uint8] | None = None
         self.fine_flags = False
 
     @property
@@ -145,17 +158,43 @@ class Storage:
         """Name of the allocation."""
         return self.allocation.name
 
+    @property
+    def data(self) -> NDArray[np.uint8] | None:
+        """The flat array of bytes; None without data."""
+        if self._unmade:
+            self._make()
+        return self._data
+
+    @property
+    def flags(self) -> NDArray[np.uint8] | None:
+        """Flags by byte, None where none are kept."""
+        if self._unmade:
+            self._make()
+        return self._flags
+
     def fill(self, values: NDArray[Any] | None = None, *, with_flags: bool = False) -> None:
-        """Make the bytes, unwritten where there are no values."""
+        """Give the storage bytes, unwritten where there are no values.
+
+        Unwritten bytes are made when they are first touched: kernels allocate tiles long before.
+        """
         form = self.form
+        self._keeps_flags = with_flags or form.region is MemoryRegion.psum
         if values is None:
-            cells = _unwritten(form.size, form.dtype, form.cell)
-        else:
-            cells = np.array(values, dtype=form.cell).reshape(-1)
-        self.data = cells.view(np.uint8)
-        if with_flags or form.region is MemoryRegion.psum:
-            initial = 0 if values is None else WRITTEN
-            self.flags = np.full(form.size * form.cell.itemsize, initial, dtype=np.uint8)
+            self._unmade = True
+            return
+        self._data = np.array(values, dtype=form.cell).reshape(-1).view(np.uint8)
+        self._make_flags(int(WRITTEN))
+
+    def _make(self) -> None:
+        form = self.form
+        self._unmade = False
+        self._data = _unwritten(form.size, form.dtype, form.cell).view(np.uint8)
+        self._make_flags(0)
+
+    def _make_flags(self, initial: int) -> None:
+        if self._keeps_flags:
+            size = self.form.size * self.form.cell.itemsize
+            self._flags = np.full(size, initial, dtype=np.uint8)
 
     def values(self) -> NDArray[Any]:
         """Return the contents in the allocation's shape (a copy)."""

@@ -7,6 +7,7 @@ stubbed. Works in the process that calls it: that process's `nki` is the simulat
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -117,6 +118,7 @@ class SimulatedDevice:
         compiler = kernel_args.compiler_input
         target, lnc = str(compiler.platform_target.get_compile_target()), compiler.logical_nc_config
         name = getattr(kernel_args.kernel_func, "__name__", "kernel")
+        gc.collect()  # the tests' references are large, and leave cycles behind
         start = time.perf_counter()
         outcome, error, note, count = "error", None, "", 0
         try:
