@@ -34,3 +34,32 @@ def test_agrees_with_the_interpreter(kernel: str) -> None:
     )
     assert report.run
     assert [case.regime for case in report.cases if not all(o.ok for o in case.outputs)] == []
+
+
+RECURRENT = (
+    "gdn_cte",
+    "comba_fwd",
+    "delta_product_fwd",
+    "gla_fwd",
+    "mamba2_fwd",
+    "retnet_fwd",
+    "rwkv7_fwd",
+)
+SIZES = {"B": 2, "T": 4, "Hk": 1, "G": 2, "Hv": 2, "H": 3, "N": 2, "R": 3, "K": 16, "V": 16}
+
+
+@pytest.mark.parametrize("kernel", RECURRENT)
+def test_prefill_kernels_token_by_token(kernel: str) -> None:
+    """What the chunked schedule lacks is emitted in recurrent form."""
+    definition = api.load(kernel)
+    axes = {axis.name for axis in definition.kernel.axes}
+    report = api.verify(
+        definition,
+        shape={axis: size for axis, size in SIZES.items() if axis in axes},
+        targets=("trn2",),
+        lnc=(2,),
+        regimes=("gaussian",),
+        settings={"form": "recurrent"},
+    )
+    assert report.run
+    report.assert_ok()

@@ -74,7 +74,7 @@ def decode_program(
     kernel = plan.kernel.kernel
     sections = cut(plan)
     front = before(sections)
-    contract = Contract(kernel)
+    contract = Contract(kernel, exposed={e.argument: e.default for e in plan.exposed})
     parameters = contract.parameters()
     run, delta, state = only_run(plan)
     names = Names({p.name for p in parameters} | {c.name for c in CONSTANTS} | _RESERVED)
