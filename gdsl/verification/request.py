@@ -16,7 +16,7 @@ from gdsl.options import TARGETS
 from gdsl.pipeline import Compilation, Definition
 from gdsl.regimes.catalogue import REGIMES
 from gdsl.regimes.trial import Setting, few_heads
-from gdsl.shapes import resolve_sizes
+from gdsl.shapes import checkpoint_axes, resolve_sizes
 from gdsl.verification.precisions import Precision, precisions
 
 if TYPE_CHECKING:
@@ -72,7 +72,9 @@ class Request:
         small = sizes if self.chunk is None else few_heads(setting, _PROMPT_HEADS)
         tokens = (self.chunk or _TOKENS) + _TAIL
         small[setting.scan_axis] = setting.tokens(min(sizes[setting.scan_axis], tokens))
-        return resolve_sizes(self.kernel, (), small)
+        counted = checkpoint_axes(self.kernel, sizes)
+        kept = {axis: size for axis, size in small.items() if axis not in counted}
+        return resolve_sizes(self.kernel, (), kept)
 
     @cached_property
     def chosen(self) -> tuple[Precision, ...]:
