@@ -45,7 +45,19 @@ RECURRENT = (
     "retnet_fwd",
     "rwkv7_fwd",
 )
-SIZES = {"B": 2, "T": 4, "Hk": 1, "G": 2, "Hv": 2, "H": 3, "N": 2, "R": 3, "K": 16, "V": 16}
+SIZES = {
+    "B": 2,
+    "T": 4,
+    "Hk": 1,
+    "G": 2,
+    "Hv": 2,
+    "H": 3,
+    "N": 2,
+    "R": 3,
+    "P": 16,
+    "K": 16,
+    "V": 16,
+}
 
 
 @pytest.mark.parametrize("kernel", RECURRENT)
