@@ -87,7 +87,7 @@ FAULTS: Mapping[str, FaultInfo] = MappingProxyType(
         ),
         "S201": FaultInfo(
             "allocation shape",
-            "On-chip tensors have rank 2 or more, positive sizes and at most 128 partitions.",
+            "On-chip tensors have rank 2 to 5, positive sizes and at most 128 partitions.",
             "nki.language.ndarray",
         ),
         "S202": FaultInfo(
@@ -140,7 +140,8 @@ FAULTS: Mapping[str, FaultInfo] = MappingProxyType(
         ),
         "S214": FaultInfo(
             "view arguments",
-            "The view's arguments do not fit the tensor's shape.",
+            "The view's arguments do not fit the tensor's shape, or an on-chip view would not have "
+            "2 to 5 dimensions.",
             _TENSOR,
         ),
         "S215": FaultInfo(
@@ -155,14 +156,14 @@ FAULTS: Mapping[str, FaultInfo] = MappingProxyType(
         ),
         "S217": FaultInfo(
             "access pattern",
-            "`.ap` takes [step, count] pairs; on chip the first pair is [free size, partitions] "
-            "and every element must lie in the storage.",
+            "`.ap` takes [step, count] pairs of integers; on chip the first pair is [free size, "
+            "partitions], at most four more follow, and every element must lie in the storage.",
             _AP,
         ),
         "S218": FaultInfo(
             "dynamic index",
             "One dynamic index per view: a register or (1, 1) SBUF tensor, or a (P, 1) SBUF "
-            "tensor of row numbers into HBM.",
+            "tensor of row numbers into HBM; index tensors hold int32 or uint32.",
             _AP,
         ),
         "S401": FaultInfo(

@@ -80,7 +80,8 @@ INSTRUCTION_FAULTS: dict[str, FaultInfo] = {
     ),
     "S314": FaultInfo(
         "size limit",
-        "The operand is larger or smaller than the instruction allows, or not a multiple.",
+        "The operand is larger or smaller than the instruction allows, or not a multiple; no "
+        "engine accesses more than 64K elements of a partition at once.",
         _ISA,
     ),
     "S315": FaultInfo(
@@ -144,8 +145,8 @@ INSTRUCTION_FAULTS: dict[str, FaultInfo] = {
     ),
     "S326": FaultInfo(
         "constant",
-        "The constant does not fit: integer tiles take integers in range, `range_select` takes "
-        "only the most negative fp32 number.",
+        "The constant does not fit: numbers are fp32, registers 32 bits wide, integer tiles take "
+        "integers in range, `range_select` takes only the most negative fp32 number.",
         _ISA,
     ),
     "S327": FaultInfo(

@@ -7,6 +7,7 @@ from partition 0, as the most crowded partition does; pinned ones count where th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 import numpy as np
 from attrs import frozen
@@ -102,7 +103,8 @@ def _loose_peaks(uses: Sequence[Allocation]) -> tuple[int, int]:
     ]
     if not spans:
         return 0, 0
-    born, last, size, psum = np.array(spans).T
+    numbers = np.fromiter(chain.from_iterable(spans), np.int64, 4 * len(spans))
+    born, last, size, psum = numbers.reshape(-1, 4).T
     peaks = []
     for sizes in (size * (1 - psum), size * psum):
         change = np.bincount(born, sizes, last.max() + 2)
