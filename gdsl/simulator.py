@@ -27,6 +27,10 @@ class Simulation(Protocol):
     def mutated(self) -> Mapping[str, Array]:
         """The arguments the kernel wrote to, by parameter name, as they are afterwards."""
 
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """What the simulator accepted with a doubt."""
+
     def copy_back(self) -> None:
         """Copy what the kernel wrote to its arguments into the caller's arrays."""
 

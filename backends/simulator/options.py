@@ -66,8 +66,14 @@ class SimOptions:
                 raise UsageError(f"simulator setting `{name}` is {words}, not `{value}`")
 
 
+_SWITCHES: Mapping[str, bool] = {"true": True, "false": False}
+
+
 def make_options(settings: Mapping[str, object]) -> SimOptions:
-    """Return options from names and values. Raises UsageError for an unknown name or value."""
+    """Return options from names and values, switches also as the words `true` and `false`.
+
+    Raises UsageError for an unknown name or value.
+    """
     known = fields_dict(SimOptions)
     for name in settings:
         if name not in known:
@@ -75,7 +81,14 @@ def make_options(settings: Mapping[str, object]) -> SimOptions:
                 f"the simulator has no setting `{name}`; it has "
                 + ", ".join(f"`{other}`" for other in known)
             )
-    return SimOptions(**settings)  # type: ignore[arg-type]
+    kinds = get_type_hints(SimOptions)
+    chosen = {
+        name: _SWITCHES.get(value, value)
+        if kinds[name] is bool and isinstance(value, str)
+        else value
+        for name, value in settings.items()
+    }
+    return SimOptions(**chosen)  # type: ignore[arg-type]
 
 
 _DEFAULT = SimOptions()

@@ -41,7 +41,7 @@ class SimulatorBackend:
         from backends.simulator.run import simulate
 
         options = make_options(
-            {**(settings or {}), "widen_to_fp32": widen, "shape_only": shape_only}
+            {"widen_to_fp32": widen, "shape_only": shape_only, **(settings or {})}
         )
         try:
             return simulate(source, entry, arguments, target=target, lnc=lnc, options=options)

@@ -42,14 +42,16 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_set(parser: argparse.ArgumentParser) -> None:
+def add_set(
+    parser: argparse.ArgumentParser, what: str = "a schedule key, for example chunk=64"
+) -> None:
     """Declare --set, which may be repeated."""
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="set a schedule key, for example chunk=64; may be repeated",
+        help=f"set {what}; may be repeated",
     )
 
 

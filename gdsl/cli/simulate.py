@@ -29,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     nki_arguments.add(parser)
     arguments.add_target(parser)
     arguments.add_lnc(parser, "number of cores (default: 1)")
+    arguments.add_set(parser, "a choice of the simulator, for example uninitialized=fault")
     parser.add_argument(
         "--shape-only", action="store_true", help="compute nothing; check rules and count"
     )
@@ -46,7 +47,9 @@ def run(args: argparse.Namespace) -> int:
         target=arguments.target(args),
         lnc=args.lnc or 1,
         shape_only=args.shape_only,
+        settings=arguments.settings(args),
     )
+    console.print_findings(result.warnings)
     console.say(_counts(result))
     if args.shape_only:
         return 0

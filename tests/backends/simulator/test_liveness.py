@@ -93,6 +93,7 @@ def test_a_tile_declared_early_lives_from_its_first_access(run: Callable[..., ob
 def test_settings_by_name() -> None:
     chosen = make_options({"uninitialized": "fault", "shape_only": True})
     assert (chosen.uninitialized, chosen.shape_only) == ("fault", True)
+    assert make_options({"widen_to_fp32": "true"}).widen_to_fp32 is True
     with pytest.raises(UsageError, match="no setting `speed`"):
         make_options({"speed": 1})
     with pytest.raises(UsageError, match="`nan` or `fault`"):

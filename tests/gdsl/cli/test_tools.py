@@ -112,6 +112,32 @@ def test_a_refused_kernel_exits_1_at_its_line(
     assert "128" in done.err
 
 
+UNWRITTEN = """
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+@nki.jit
+def late(x):
+    t = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.sbuf)
+    if x:
+        nisa.dma_copy(dst=x, src=t)
+    return x
+"""
+
+
+def test_simulate_takes_choices_and_shows_warnings(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "late.py").write_text(UNWRITTEN)
+    given = (f"{tmp_path}/late.py:late", "--arg", "x=f32[4,8]")
+    done = cli("simulate", *given)
+    assert done.code == 0
+    assert "warning[S108]" in done.err
+    refused = cli("simulate", *given, "--set", "uninitialized=fault")
+    assert refused.code == 1
+    assert "S401" in refused.err
+    assert "no setting `speed`" in cli("simulate", *given, "--set", "speed=1").err
+
+
 @pytest.mark.parametrize(
     ("arg", "said"),
     [("x=f99[4]", "there is no dtype `f99`"), ("x", "expected NAME="), ("=3", "expected NAME=")],
