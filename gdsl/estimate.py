@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +11,7 @@ from attrs import frozen
 from gdsl import registry
 from gdsl.capacity import explaining, require_elements
 from gdsl.emitter import EmitOptions
+from gdsl.errors import UsageError
 from gdsl.ir.dtypes import Dtype
 from gdsl.ir.kernel import Kernel
 from gdsl.ir.work import work
@@ -21,6 +22,7 @@ from gdsl.profiler import CostOptions, CostReport
 from gdsl.regimes.typed import argument_dtypes, bind_dtypes
 from gdsl.runner import Array
 from gdsl.shapes import tensor_shape
+from gdsl.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from gdsl.algorithm.schedule_keys import Value
@@ -42,17 +44,21 @@ def estimate(
     lnc: int = 1,
     settings: Mapping[str, Value] | None = None,
     prefer: Dtype = Dtype.BF16,
+    without: Collection[str] = (),
     sweep: bool = False,
 ) -> Estimated:
     """Return the estimated time of a `.gdn` kernel at these sizes. Raises CompileError,
-    UsageError for sizes of 0.
+    UsageError for sizes of 0 and for names in `without` that the caller must give.
 
-    The roofline comes from the kernel's declaration, never from the trace.
+    `without` names the optional arguments that the caller leaves out; all others are given, which
+    is what costs most. The roofline comes from the kernel's declaration, never from the trace.
     """
     compilation = Compilation(definition, EmitOptions(target), dict(settings or {}))
     kernel = definition.kernel
     bound = bind_dtypes(kernel, prefer)
-    arguments = shapes_only(kernel, sizes, bound)
+    _require_optional(kernel, without)
+    given = shapes_only(kernel, sizes, bound)
+    arguments = {name: array for name, array in given.items() if name not in without}
     require_elements(kernel, sizes)
     with explaining(compilation, sizes, lnc):
         simulation = trace(compilation.program, kernel, arguments, lnc=lnc)
@@ -89,6 +95,19 @@ def estimate_nki(
     options = CostOptions(sources=sources, sweep=sweep)
     report = registry.profiler().profile(simulation.traces, target, None, options)
     return Estimated(report, sources)
+
+
+def _require_optional(kernel: Kernel, names: Collection[str]) -> None:
+    """Raise UsageError for a name that no optional argument has."""
+    optional = [item.name for item in kernel.inputs if item.default is not None]
+    optional += [state.argument for state in kernel.states if state.optional]
+    for name in names:
+        if name not in optional:
+            choices = f"optional: {', '.join(optional)}" if optional else "it has none"
+            raise UsageError(
+                f"`{name}` is no argument of `{kernel.name}` that may be left out"
+                f"{did_you_mean(name, optional)}; {choices}"
+            )
 
 
 def shapes_only(

@@ -29,6 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="bf16",
         help="of inputs whose dtype the caller chooses (default: bf16)",
     )
+    parser.add_argument(
+        "--without",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="leave out an optional argument, as `valid_len` (default: all are given)",
+    )
     nki_arguments.add(parser)
 
 
@@ -36,8 +43,10 @@ def estimated(args: argparse.Namespace, *, sweep: bool = False) -> Estimated:
     """Return the estimate. Raises UsageError for arguments of the other kind of kernel."""
     target, lnc = arguments.target(args), args.lnc or 1
     if is_nki(args.file):
-        if args.shape or args.set:
-            raise UsageError("an NKI kernel has no --shape and no --set; give --arg or --inputs")
+        if args.shape or args.set or args.without:
+            raise UsageError(
+                "an NKI kernel has no --shape, --set and --without; give --arg or --inputs"
+            )
         given = nki_arguments.arguments(args, data=False)
         return estimate_nki(args.file, given, target=target, lnc=lnc, sweep=sweep)
     if args.arg or args.inputs:
@@ -50,5 +59,6 @@ def estimated(args: argparse.Namespace, *, sweep: bool = False) -> Estimated:
         lnc=lnc,
         settings=arguments.settings(args),
         prefer=_DTYPES[args.dtype],
+        without=args.without,
         sweep=sweep,
     )

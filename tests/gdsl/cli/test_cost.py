@@ -49,6 +49,18 @@ def test_text_says_estimated_and_names_gdn_lines(cli: Cli) -> None:
     assert "gdn_tkg.gdn:22" in out
 
 
+def test_optional_arguments_can_be_left_out(cli: Cli) -> None:
+    shape = ("kda_cte", "--shape", "B=1,Hk=1,G=1,T=128,K=32,V=32", "--json")
+    given, left_out = cli("cost", *shape), cli("cost", *shape, "--without", "valid_len")
+    times = [json.loads(done.out)["estimated_us"]["program_order"] for done in (given, left_out)]
+    assert times[1] < times[0]
+    wrong = cli("cost", *shape, "--without", "valid_le")
+    assert wrong.code == 2
+    assert "did you mean `valid_len`?" in wrong.err
+    required = cli("cost", *TKG, "--without", "q")
+    assert "`q` is no argument of `gdn_tkg` that may be left out" in required.err
+
+
 def test_compare_and_pages(cli: Cli, tmp_path: Path) -> None:
     old = tmp_path / "old.json"
     assert cli("cost", *TKG, "--json", "-o", str(old)).code == 0
