@@ -82,6 +82,7 @@ def footprint(
     """Return the peak of one core. `numbers` holds parameters and the answers to queries."""
     module: dict[str, Any] = {c.name: evaluate(c.value, {}) for c in program.constants}
     module["None"] = None
+    module |= {name: value for name, value in numbers.items() if name.startswith("nl.")}
     trace = _Trace({function.name: function for function in program.functions}, module)
     module |= {name: partial(trace.called, f) for name, f in trace.functions.items()}
     names: dict[str, Any] = {**module, **numbers}
@@ -105,7 +106,7 @@ def peak_of(tiles: Sequence[Traced]) -> Peak:
 class _Trace:
     functions: Mapping[str, Function]
     module: Mapping[str, Any]
-    """The constants and functions of the module, visible in every function."""
+    """What every function sees: constants and functions of the module, answers to queries."""
     tiles: list[Traced] = field(factory=list)
     clock: int = 0
 

@@ -210,9 +210,3 @@ kernel fixed:
     if slope:
         given["slope"] = -rng.random(2)
     both(launch, run, given, text=text)
-
-
-def test_a_window_in_front_is_refused_with_what_to_do() -> None:
-    definition = gdsl.load("gdn_mixer_prefill")
-    with pytest.raises(CompileError, match="a sliding window in front of a rule in chunks"):
-        gdsl.compile(definition)

@@ -10,13 +10,14 @@ from collections.abc import Iterator, Sequence
 from attrs import frozen
 
 from backends.nki.program.nodes import Function
-from backends.nki.program.numbers import Name, Number, product
+from backends.nki.program.numbers import ZERO, Name, Number, product
 from backends.nki.program.outline import names_in
 from backends.nki.program.structures import Call
 from backends.nki.schedules.chunked.scan import Scan
 from backends.nki.schedules.chunked.stage import Stage
-from backends.nki.select.addressing import strides
+from backends.nki.select.addressing import Strides, field_strides
 from gdsl.ir.dims import Dim
+from gdsl.ir.kernel import Input, Output, State
 from gdsl.source import Span
 
 LANE, TILES, SIZES = Name("lane"), Name("tiles"), Name("sizes")
@@ -28,9 +29,13 @@ class Addresses:
 
     scan: Scan
 
-    def stride(self, dims: Sequence[Dim], axis: str) -> Number:
+    def stride(self, tensor: Input | State | Output, axis: str) -> Number:
         """Elements between neighbours along an axis, over the names of axes."""
-        return strides(dims).of(axis)
+        return self._lies(tensor.name, tensor.dims)[0].of(axis)
+
+    def _lies(self, name: str, dims: Sequence[Dim]) -> tuple[Strides, Number]:
+        """Strides and first element of a tensor, or of the field of one that has this name."""
+        return field_strides(dims, self.scan.fields.get(name, {}))
 
     def offset(self, tensor: str, token: Number) -> Number:
         """Where the elements of the lane at hand begin, at a token."""
@@ -53,7 +58,7 @@ class Addresses:
     ) -> Function:
         doc = f"Where a lane's elements begin in `{name}`, at a {place}."
         stage = Stage(f"{name}_offset", ("lane", place, "sizes"), doc, origin)
-        terms = self._terms(dims, Name(place))
+        terms = self._terms(name, dims, Name(place))
         stage.block.take("sizes", *names_in(terms, known=("lane", place)))
         total = terms[0]
         for term in terms[1:]:
@@ -61,8 +66,8 @@ class Addresses:
         stage.block.let_named("offset", total)
         return stage.done("offset")
 
-    def _terms(self, dims: Sequence[Dim], place: Number) -> list[Number]:
-        scan, steps = self.scan, strides(dims)
+    def _terms(self, name: str, dims: Sequence[Dim], place: Number) -> list[Number]:
+        scan, (steps, begin) = self.scan, self._lies(name, dims)
         terms = [self._index(axis) * steps.of(axis) for axis in scan.mapped if axis in steps.axes]
         if scan.value_axis in steps.axes:
             width = Name(scan.value_axis) // TILES
@@ -70,7 +75,7 @@ class Addresses:
         for axis in (scan.axis, scan.run.states_axis):
             if axis in steps.axes:
                 terms.append(place * steps.of(axis))
-        return terms
+        return terms if begin == ZERO else [begin, *terms]
 
     def _index(self, axis: str) -> Number:
         """The index of a lane along a mapped axis."""

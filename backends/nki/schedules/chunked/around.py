@@ -281,7 +281,7 @@ class Around:
                 body.append(str(offsets), at)
         else:
             offsets = Values((ZERO,), grows=True)
-        inner = self.where.stride(item.dims, leaf.wide) if leaf.wide else ONE
+        inner = self.where.stride(item, leaf.wide) if leaf.wide else ONE
         source = View(tensor, tensor.shape)
         given.call("load_rows", view, source, offsets, ZERO, inner, CHUNK, each)
         if item.default is None:

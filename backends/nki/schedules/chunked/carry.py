@@ -179,7 +179,7 @@ def _store_output(schedule: Schedule) -> Function:
     (output,) = stage.tiles("group", "output")
     (tensor,) = schedule.tensors(stage, out.name)
     total, factor = stage.numbers("sizes", "total", "factor")
-    strides = schedule.strides(stage, out.dims, scan.axis, scan.value_axis)
+    strides = schedule.strides(stage, out, scan.axis, scan.value_axis)
     token = block.let_named("token", (Name("chunk") + STEP) * CHUNK)
     tokens = block.let_named("tokens", smallest(CHUNK, total - token))
     with block.when(compare(">", tokens, 0)) as body:

@@ -40,7 +40,7 @@ def _store(schedule: Schedule, output: Output) -> Function:
     names = (output.name,) if scan.valid is None else (output.name, scan.valid.name)
     tensor = schedule.tensors(stage, *names)[0]
     (every, total) = stage.numbers("sizes", "every", "total")
-    strides = schedule.strides(stage, output.dims, scan.key_axis, scan.value_axis)
+    strides = schedule.strides(stage, output, scan.key_axis, scan.value_axis)
     end = block.let_named("end", (Name("chunk") + Name("step") + 1) * CHUNK)
     there = binary("and", compare("<=", end, total), compare("==", end % every, 0))
     with block.when(there) as body:

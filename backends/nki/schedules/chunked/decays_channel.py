@@ -83,7 +83,7 @@ def _load_decays(schedule: Schedule) -> Function:
     (keys,) = stage.numbers("group", "keys")
     (tensor,) = schedule.tensors(stage, log.name)
     (total,) = stage.numbers("sizes", "total")
-    strides = schedule.strides(stage, log.dims, schedule.scan.axis, schedule.scan.key_axis)
+    strides = schedule.strides(stage, log, schedule.scan.axis, schedule.scan.key_axis)
     first = Name("chunk")
     g = block.tile("g_sb", PER_KEY, F32)
     with block.when(compare(">", (first + STEPS) * CHUNK, total)) as body:

@@ -16,6 +16,7 @@ from backends.nki.program.numbers import (
 )
 from backends.nki.program.outline import names_in
 from backends.nki.program.structures import DtypeName, DtypeOf, Length, Record, Slice, Text
+from backends.nki.schedules.chunked.before import Before
 from backends.nki.schedules.chunked.formulas import numbers_of
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.sharding import write_lanes, write_share
@@ -27,7 +28,7 @@ MOST_GROUPS, MOST_WITH_CHANNELS = 8, 6
 TEAM, TILES = Name("TEAM"), Name("tiles")
 
 
-def write_entry(main: Block, schedule: Schedule) -> None:
+def write_entry(main: Block, schedule: Schedule, before: Before) -> None:
     """Add the statements of the entry."""
     contract, scan = schedule.contract, schedule.scan
     main.banner("Sizes and contract")
@@ -38,10 +39,11 @@ def write_entry(main: Block, schedule: Schedule) -> None:
         )
     contract.write_sizes(main)
     fresh = _fresh_state(main, schedule)
-    missing = {i.name for i in scan.kernel.inputs if i.default is not None}
+    missing = contract.optional - {scan.state.argument}
     contract.write_checks(main, ((scan.key_axis, PARTITIONS),), missing)
     _check_arguments(main, schedule)
     contract.write_outputs(main)
+    before.write(main)
     main.banner("Chunks")
     write_lanes(main, schedule)
     _records(main, schedule, fresh)

@@ -72,7 +72,7 @@ def _store(schedule: Schedule) -> Function:
     for output, view in around.results:
         stage.numbers("part", view.tile.name)
         (tensor,) = schedule.tensors(stage, schedule.contract.outputs[output.name].name)
-        strides = schedule.strides(stage, output.dims, scan.axis, scan.value_axis)
+        strides = schedule.strides(stage, output, scan.axis, scan.value_axis)
         if scan.valid is not None and not vanishes(_term(schedule, output), scan.formulas.result):
             _only_alive(stage, view)
         with block.when(compare(">", tokens, 0)) as body:

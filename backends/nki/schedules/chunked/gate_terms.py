@@ -123,7 +123,7 @@ class _Source:
 def load_tokens(schedule: Schedule, block: Block, item: Input, dst: View, offsets: Number) -> None:
     """Add the transfer of a value per token; rows of chunks that end early are zero behind."""
     tensor = schedule.contract.tensors[item.name]
-    step = schedule.where.stride(item.dims, schedule.scan.axis)
+    step = schedule.where.stride(item, schedule.scan.axis)
     with block.when(compare(">", TOKENS % CHUNK, 0)) as tail:
         tail.do("memset", dst=dst, value=Literal(0.0))
     block.call("load_gate", dst, View(tensor, tensor.shape), offsets, step, CHUNKS, TOKENS)

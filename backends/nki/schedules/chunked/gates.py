@@ -125,7 +125,7 @@ def _turned(schedule: Schedule, stage: Stage, terms: tuple[Term, ...]) -> View:
     schedule.tensors(stage, *dict.fromkeys(item.name for item in inputs))
     (total,) = stage.numbers("sizes", "total")
     for item in inputs:
-        schedule.strides(stage, item.dims, schedule.scan.axis)
+        schedule.strides(stage, item, schedule.scan.axis)
     needed = names_in(numbers_of(terms), known=stage.block.names.taken)
     if needed:
         block.take("sizes", *needed)
@@ -143,7 +143,7 @@ def _turned(schedule: Schedule, stage: Stage, terms: tuple[Term, ...]) -> View:
         with block.each(("lane",), TEAM) as body:
             body.append(f"{loaded.name}_offsets", schedule.where.offset(loaded.name, FIRST * CHUNK))
         tensor = schedule.contract.tensors[loaded.name]
-        step = schedule.where.stride(loaded.dims, schedule.scan.axis)
+        step = schedule.where.stride(loaded, schedule.scan.axis)
         block.call("load_gate", half, View(tensor, tensor.shape), offsets, step, CHUNKS, tokens)
     if made:
         computed(schedule, block, made)

@@ -138,7 +138,7 @@ def _transfers(schedule: Schedule, stage: Stage, tiles: Mapping[str, View]) -> N
     """Slots of one length travel together; a tail among whole chunks of the same lane does not."""
     block, scan, sources = stage.block, schedule.scan, _sources(schedule)
     strides = {
-        name: schedule.strides(stage, item.dims, scan.axis, *((axis,) if axis else ()))
+        name: schedule.strides(stage, item, scan.axis, *((axis,) if axis else ()))
         for name, (item, axis, _) in sources.items()
     }
     for name in sources:

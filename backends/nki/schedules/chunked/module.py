@@ -28,7 +28,9 @@ from backends.nki.schedules.chunked import (
 )
 from backends.nki.schedules.chunked.addresses import Addresses
 from backends.nki.schedules.chunked.around import Around
+from backends.nki.schedules.chunked.before import Before
 from backends.nki.schedules.chunked.entry import write_entry
+from backends.nki.schedules.chunked.front import front_of
 from backends.nki.schedules.chunked.prepare import Wave, numbers, prepare
 from backends.nki.schedules.chunked.records import BANK
 from backends.nki.schedules.chunked.scan import scan_of
@@ -42,19 +44,21 @@ MASKED_WIDTHS = (1, 2, 4, 8, 16)
 
 def chunked_program(plan: Plan) -> Program:
     """Return the program of a plan in chunked form. Raises CompileError where it has none."""
-    scan = scan_of(plan)
-    contract = Contract(scan.kernel, exposed={e.argument: e.default for e in plan.exposed})
+    front = front_of(plan)
+    scan = scan_of(front)
+    contract = Contract(plan.kernel.kernel, exposed={e.argument: e.default for e in plan.exposed})
     parameters = contract.parameters()
     main = Block(Names({p.name for p in parameters}))
     where = Addresses(scan)
-    schedule = Schedule(plan, scan, contract, where, Around(scan, contract, where))
-    write_entry(main, schedule)
+    before = Before(contract, front, scan.mapped[0])
+    schedule = Schedule(front.plan, scan, contract, where, Around(scan, contract, where))
+    write_entry(main, schedule, before)
     schedule.around.select()
     return Program(
         entry=scan.kernel.name,
         parameters=parameters,
-        constants=_constants(schedule),
-        functions=_functions(schedule),
+        constants=_constants(schedule, before),
+        functions=(*before.functions, *_functions(schedule)),
         body=tuple(main.statements),
         returns=contract.returns,
     )
@@ -87,7 +91,7 @@ def _functions(schedule: Schedule) -> tuple[Function, ...]:
     return tuple(found)
 
 
-def _constants(schedule: Schedule) -> tuple[Constant, ...]:
+def _constants(schedule: Schedule, before: Before) -> tuple[Constant, ...]:
     chunk = schedule.scan.chunk.chunk
     masked = [width for width in MASKED_WIDTHS if width < chunk]
     blocks = [width for width in (32, 64) if width < chunk]
@@ -111,7 +115,8 @@ def _constants(schedule: Schedule) -> tuple[Constant, ...]:
     if schedule.scan.channels:
         found += scores_channel.constants(schedule)
     found.append(Constant("WAVES", numbers(_waves(schedule)), "steps of preparing scores"))
-    return tuple(found)
+    names = {constant.name for constant in found}
+    return (*found, *(c for c in before.constants if c.name not in names))
 
 
 def _waves(schedule: Schedule) -> tuple[Wave, ...]:

@@ -9,10 +9,10 @@ from attrs import frozen
 from backends.nki.program.numbers import Literal, Name, Number
 from backends.nki.refusal import refuse
 from backends.nki.schedules.chunked.formulas import Formulas, formulas_of, inputs_in
+from backends.nki.schedules.chunked.front import Front
 from backends.nki.select.terms import Known, Leaf
 from gdsl.algorithm.chunk_plan import AnchoredSegments, ChunkPlan, DeltaSolve, Rows
-from gdsl.algorithm.plan import ChunkedRun, Plan
-from gdsl.canonical.form import Window
+from gdsl.algorithm.plan import ChunkedRun
 from gdsl.ir.expr import Ref
 from gdsl.ir.kernel import Input, Kernel, Output, Run, State
 from gdsl.ir.node import Symbol
@@ -52,6 +52,8 @@ class Scan:
     """The axes that lanes run over, in the order of the state's tensor."""
     formulas: Formulas
     """What is computed around the rule."""
+    fields: Mapping[str, Mapping[str, str]]
+    """By tensor: which field of each packed axis it is."""
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -63,17 +65,9 @@ class Scan:
         return tuple({item.name: item for item in found}.values())
 
 
-def scan_of(plan: Plan) -> Scan:
+def scan_of(front: Front) -> Scan:
     """Read a plan. Raises CompileError for what the chunked schedule does not emit."""
-    kernel = plan.kernel.kernel
-    windows = [run for run, form in plan.kernel.runs if isinstance(form, Window)]
-    if windows:
-        raise refuse(
-            "a sliding window in front of a rule in chunks is not emitted yet",
-            windows[0].span,
-            label="this is a rule of its own",
-            help="make the window a kernel of its own, and pass its result to this one as an input",
-        )
+    plan, kernel = front.plan, front.plan.kernel.kernel
     if len(plan.runs) != 1 or not isinstance(planned := plan.runs[0], ChunkedRun):
         raise refuse(
             f"the chunked schedule emits one chunked rule per kernel; `{kernel.name}` has "
@@ -125,6 +119,7 @@ def scan_of(plan: Plan) -> Scan:
         every=_every(kernel, run, chunk) if checkpoints is not None else None,
         mapped=mapped,
         formulas=formulas,
+        fields=front.fields,
         solve_span=solve.span,
     )
 

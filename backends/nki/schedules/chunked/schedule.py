@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from attrs import frozen
 
 from backends.nki.contract import Contract
@@ -16,7 +14,7 @@ from backends.nki.schedules.chunked.scan import Scan
 from backends.nki.schedules.chunked.stage import Stage
 from gdsl.algorithm.chunk_plan import DeltaSolve, Inverse, InverseKind
 from gdsl.algorithm.plan import Plan, Resolved
-from gdsl.ir.dims import Dim
+from gdsl.ir.kernel import Input, Output, State
 
 
 @frozen
@@ -64,9 +62,11 @@ class Schedule:
         held = self.contract.tensors | {t.name: t for t in self.contract.outputs.values()}
         return tuple(held[name] for name in names)
 
-    def strides(self, stage: Stage, dims: Sequence[Dim], *axes: str) -> tuple[Number, ...]:
+    def strides(
+        self, stage: Stage, tensor: Input | State | Output, *axes: str
+    ) -> tuple[Number, ...]:
         """Elements between neighbours along axes; brings the sizes they need in."""
-        steps = tuple(self.where.stride(dims, axis) for axis in axes)
+        steps = tuple(self.where.stride(tensor, axis) for axis in axes)
         missing = [name for name in names_in(steps) if name not in stage.block.names.taken]
         if missing:
             stage.block.take("sizes", *missing)

@@ -61,7 +61,7 @@ def _transfer(stage: Stage, schedule: Schedule, function: str, chip: View, name:
     """All states of the team at once: keys on partitions, one lane after the other."""
     scan, block = schedule.scan, stage.block
     (tensor,) = schedule.tensors(stage, name)
-    steps = schedule.strides(stage, scan.state.dims, scan.key_axis, scan.value_axis)
+    steps = schedule.strides(stage, scan.state, scan.key_axis, scan.value_axis)
     offsets = block.let_named("offsets", EMPTY)
     with block.each(("lane",), TEAM) as body:
         body.append("offsets", schedule.where.offset(scan.state.argument, ZERO))

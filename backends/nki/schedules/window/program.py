@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from backends.nki.contract import Contract
 from backends.nki.program.build import Block, Names, compare, part
 from backends.nki.program.nodes import F32, Constant, Function, Integers, Program, Token
@@ -33,7 +35,7 @@ SCAN_CONSTANTS = (
     Constant("LINES", Literal(2), "channels of a partition per transfer"),
     Constant("BANK", Literal(512), "fp32 columns of a matmul: one PSUM bank"),
 )
-_RESERVED = {
+RESERVED = {
     *("first", "lanes", "per", "row", "rows", "slot", "many", "most", "most_rows", "token"),
     *("tokens", "group", "held", "member", "channel", "begin", "width", "tap_dtype"),
     *("line_sb", "new_sb", "cores", "core"),
@@ -48,33 +50,15 @@ def window_program(plan: Plan) -> Program:
     parameters = contract.parameters()
     if filter.state.inplace and filter.state.argument in contract.optional:
         raise refuse("a window in place that may be left out is not emitted", filter.state.span)
-    constants = CONSTANTS if filter.run.axis is None else (*CONSTANTS, *SCAN_CONSTANTS)
-    module = {constant.name for constant in constants}
-    names = Names({p.name for p in parameters} | module | _RESERVED)
+    constants = constants_of(filter)
+    names = Names({p.name for p in parameters} | {c.name for c in constants} | RESERVED)
     main = Block(names)
     main.banner("Sizes and contract")
     contract.write_sizes(main)
     contract.write_checks(main, (), contract.optional)
-    taps = main.let("taps", contract.sizes(filter.weight.dims)[1])
-    if filter.run.axis is not None:
-        limits = f"{filter.kernel.name} needs 1 to 2048 taps, got {{{taps}}}"
-        main.require(compare("<=", taps, 2048), limits)
+    taps = taps_of(main, filter, contract)
     contract.write_outputs(main)
-    loads = Block(names)
-    tensors = Tensors(filter, contract, taps, Addresses(filter.kernel, contract.tensors, loads))
-    _constants(main, filter)
-    begin, count = _channels_of_this_core(main, filter)
-    if filter.run.axis is None:
-        body = Block(names)
-        write_step(body, tensors)
-        function = outline("filter_step", STEP_DOC, body.statements, known=module)
-        functions: tuple[Function, ...] = (function,)
-    else:
-        scan = Scan(tensors, names, module)
-        function = scan.write()
-        functions = tuple(scan.functions.values())
-    main.extend(loads)
-    _blocks(main, function, begin, count)
+    functions = write_filter(main, filter, contract, taps)
     return Program(
         entry=filter.kernel.name,
         parameters=parameters,
@@ -83,6 +67,51 @@ def window_program(plan: Plan) -> Program:
         body=tuple(main.statements),
         returns=contract.returns,
     )
+
+
+def constants_of(filter: Filter) -> tuple[Constant, ...]:
+    """Return the constants of the module that `write_filter` uses."""
+    return CONSTANTS if filter.run.axis is None else (*CONSTANTS, *SCAN_CONSTANTS)
+
+
+def taps_of(main: Block, filter: Filter, contract: Contract) -> Number:
+    """Bind and check the columns of the weights."""
+    taps = main.let("taps", contract.sizes(filter.weight.dims)[1])
+    if filter.run.axis is not None:
+        limits = f"{filter.kernel.name} needs 1 to 2048 taps, got {{{taps}}}"
+        main.require(compare("<=", taps, 2048), limits)
+    return taps
+
+
+def write_filter(
+    main: Block,
+    filter: Filter,
+    contract: Contract,
+    taps: Number,
+    absent: Mapping[str, Number] | None = None,
+) -> tuple[Function, ...]:
+    """Filter this core's channels, where sizes and tensors have names; returns the functions.
+
+    `absent` has a condition for each tensor argument that is missing in another way than `None`.
+    """
+    module = {constant.name for constant in constants_of(filter)}
+    loads = Block(main.names)
+    addresses = Addresses(filter.kernel, contract.tensors, loads)
+    tensors = Tensors(filter, contract, taps, addresses, absent or {})
+    _constants(main, filter)
+    begin, count = _channels_of_this_core(main, filter)
+    if filter.run.axis is None:
+        body = Block(main.names)
+        write_step(body, tensors)
+        function = outline("filter_step", STEP_DOC, body.statements, known=module)
+        functions: tuple[Function, ...] = (function,)
+    else:
+        scan = Scan(tensors, main.names, module)
+        function = scan.write()
+        functions = tuple(scan.functions.values())
+    main.extend(loads)
+    _blocks(main, function, begin, count)
+    return functions
 
 
 def _constants(block: Block, filter: Filter) -> None:

@@ -1,0 +1,46 @@
+"""A window in front of a rule in chunks: `gdn_mixer_prefill` and texts like it."""
+
+import pytest
+
+import gdsl
+from gdsl.errors import CompileError
+
+HEAD = """
+use delta_rule, norms, conv
+kernel windowed:
+    axes B, T, Hk, G, Hv = (Hk G), K, V, W, C = q:(Hk K) | k:(Hk K) | v:(Hk G V)
+    input x: bf16[B, T, C]
+    input beta: f32[B, T, Hv]
+    input conv_weight: f32[C, W]
+    state win: bf16[B, C, W] = conv_state inplace
+    state S: f32[B, Hv, K, V] = recurrent_state inplace
+"""
+REST = """
+    o, S = scan[T] gated_delta(q * K ** -0.5, l2norm[K](k), v, 1.0, beta, S)
+    output out: bf16[B, T, Hv, V] = o
+    output conv_state = win
+    output recurrent_state = S
+"""
+
+
+@pytest.mark.parametrize(
+    ("tokens", "regime"), [(1, "zero-state"), (3, "lengths"), (130, "lnc-bits")]
+)
+def test_short_and_long_prompts(tokens: int, regime: str) -> None:
+    """T of one, of W - 1, and across chunks; windows left out, rows of any length, two cores."""
+    shape = {"B": 2, "T": tokens, "Hk": 2, "G": 2, "K": 16, "V": 16, "W": 4}
+    report = gdsl.verify(
+        gdsl.load("gdn_mixer_prefill"),
+        shape=shape,
+        targets=["trn2"],
+        regimes=[regime],
+        precisions=["bf16"],
+    )
+    assert report.ok, report
+
+
+def test_sums_with_silu_and_without_are_refused() -> None:
+    text = HEAD + "    y, win = scan[T] causal_conv(x, conv_weight, win)\n"
+    text += "    q, k, r = unpack[C](silu(y))\n    a, b, v = unpack[C](y)\n" + REST
+    with pytest.raises(CompileError, match="with silu and without"):
+        gdsl.compile(gdsl.load(text))
