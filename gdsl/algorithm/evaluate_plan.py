@@ -1,7 +1,8 @@
 """A plan evaluated on numpy arrays: the same algorithm, and on request the same rounding.
 
 float64 shows that the algorithm is the recurrence (equal to the interpreter to 1e-10); "plan"
-rounds every matmul operand as the plan does and gives the bound that a bf16 kernel is judged by.
+rounds every matmul operand as the plan does (with what a window in front of a rule in chunks passes
+on, which lies in memory in the operands' dtype) and gives the bound that a bf16 kernel is judged by.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
+from attrs import evolve
 from numpy.typing import NDArray
 
 from gdsl.algorithm.evaluate_run import run_chunks
@@ -46,7 +48,8 @@ def evaluate(
     ) -> RunOutput:
         planned = runs[run.state_out]
         if not isinstance(planned, ChunkedRun):
-            return run_tokens(run, planned.canonical, given, scope)
+            found = run_tokens(run, planned.canonical, given, scope)
+            return found if operands is None else _passed_on(plan, found, scope, operands)
         segments = planned.chunk.segments
         log = value_of(segments.log, values, scope) if segments is not None else None
         rounding = Precision(scope.dtype, planned.chunk.operands or operands)
@@ -60,6 +63,15 @@ def evaluate(
         )
 
     return evaluate_kernel(plan.kernel.kernel, arguments, run_one, _ARITHMETIC[precision])
+
+
+def _passed_on(plan: Plan, found: RunOutput, scope: Scope, operands: Dtype) -> RunOutput:
+    """What a run in front of a rule in chunks passes on: vectors in the dtype of the operands."""
+    if not any(isinstance(run, ChunkedRun) for run in plan.runs):
+        return found
+    rounding = Precision(scope.dtype, operands)
+    results = (evolve(result, data=rounding.operand(result.data)) for result in found.results)
+    return evolve(found, results=tuple(results))
 
 
 def _exact(scope: Scope) -> Precision:

@@ -6,7 +6,7 @@ import gdsl
 from gdsl.errors import CompileError
 
 HEAD = """
-use delta_rule, norms, conv
+use delta_rule, gates, norms, conv
 kernel windowed:
     axes B, T, Hk, G, Hv = (Hk G), K, V, W, C = q:(Hk K) | k:(Hk K) | v:(Hk G V)
     input x: bf16[B, T, C]
@@ -24,16 +24,19 @@ REST = """
 
 
 @pytest.mark.parametrize(
-    ("tokens", "regime"), [(1, "zero-state"), (3, "lengths"), (130, "lnc-bits")]
+    ("tokens", "regime", "cores"),
+    [(1, "zero-state", (1,)), (3, "lengths", (1,)), (130, "lnc-bits", (1, 2))],
 )
-def test_short_and_long_prompts(tokens: int, regime: str) -> None:
+def test_short_and_long_prompts(tokens: int, regime: str, cores: tuple[int, ...]) -> None:
     """T of one, of W - 1, and across chunks; windows left out, rows of any length, two cores."""
-    shape = {"B": 2, "T": tokens, "Hk": 2, "G": 2, "K": 16, "V": 16, "W": 4}
+    shape = {"B": 2, "T": tokens, "Hk": 2, "G": 2, "K": 32, "V": 32, "W": 4}
     report = gdsl.verify(
         gdsl.load("gdn_mixer_prefill"),
         shape=shape,
         targets=["trn2"],
+        lnc=cores,
         regimes=[regime],
+        settings={"inverse": "neumann"},
         precisions=["bf16"],
     )
     assert report.ok, report
@@ -43,4 +46,4 @@ def test_sums_with_silu_and_without_are_refused() -> None:
     text = HEAD + "    y, win = scan[T] causal_conv(x, conv_weight, win)\n"
     text += "    q, k, r = unpack[C](silu(y))\n    a, b, v = unpack[C](y)\n" + REST
     with pytest.raises(CompileError, match="with silu and without"):
-        gdsl.compile(gdsl.load(text))
+        gdsl.compile(gdsl.loads(text))
