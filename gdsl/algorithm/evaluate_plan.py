@@ -1,8 +1,8 @@
 """A plan evaluated on numpy arrays: the same algorithm, and on request the same rounding.
 
 float64 shows that the algorithm is the recurrence (equal to the interpreter to 1e-10); "plan"
-rounds every matmul operand as the plan does (with what a window in front of a rule in chunks passes
-on, which lies in memory in the operands' dtype) and gives the bound that a bf16 kernel is judged by.
+rounds every matmul operand as the plan does and gives the bound that a bf16 kernel is judged by.
+What a window passes on to a rule in chunks lies in memory in the dtype of the operands.
 """
 
 from __future__ import annotations

@@ -10,13 +10,14 @@ use delta_rule, gates, norms, conv
 kernel windowed:
     axes B, T, Hk, G, Hv = (Hk G), K, V, W, C = q:(Hk K) | k:(Hk K) | v:(Hk G V)
     input x: bf16[B, T, C]
-    input beta: f32[B, T, Hv]
+    input g: f32[B, T, Hv] in [-inf, 0]
+    input beta: f32[B, T, Hv] in [0, 1]
     input conv_weight: f32[C, W]
     state win: bf16[B, C, W] = conv_state inplace
     state S: f32[B, Hv, K, V] = recurrent_state inplace
 """
 REST = """
-    o, S = scan[T] gated_delta(q * K ** -0.5, l2norm[K](k), v, 1.0, beta, S)
+    o, S = scan[T] gated_delta(q * K ** -0.5, l2norm[K](k), v, exp(g), beta, S)
     output out: bf16[B, T, Hv, V] = o
     output conv_state = win
     output recurrent_state = S
