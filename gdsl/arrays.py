@@ -1,7 +1,7 @@
 """Arrays at the door: what a caller may hand in, what goes back, and `.npz` files.
 
-bf16 is exchanged by its 16 bits plus a dtype name, because numpy stores it as raw bytes (`|V2`) and
-does not export it by DLPack.
+bf16 and f8e4m3 are exchanged by their bits plus a dtype name, because numpy stores them as raw
+bytes (`|V2`, `|V1`) and does not export them by DLPack.
 """
 
 from __future__ import annotations
@@ -13,17 +13,21 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from gdsl.errors import RunError, UsageError
+from gdsl.ir.dtypes import Dtype
 from gdsl.runner import Array
 
-BF16 = np.dtype(ml_dtypes.bfloat16)
+BF16, F8E4M3 = Dtype.BF16.numpy, Dtype.F8E4M3.numpy
 DTYPE_TABLE = "__dtypes__"
 """The npz entry that holds {array name: dtype name} as JSON, for what numpy cannot store."""
-_BY_NAME: dict[str, np.dtype[Any]] = {"bf16": BF16}
-_STORED_AS: dict[np.dtype[Any], np.dtype[Any]] = {BF16: np.dtype(np.uint16)}
+_BY_NAME: dict[str, np.dtype[Any]] = {d.value: d.numpy for d in (Dtype.BF16, Dtype.F8E4M3)}
+_NAMES = {dtype: name for name, dtype in _BY_NAME.items()}
+_STORED_AS: dict[np.dtype[Any], np.dtype[Any]] = {
+    BF16: np.dtype(np.uint16),
+    F8E4M3: np.dtype(np.uint8),
+}
 
 
 def is_torch(value: object) -> bool:
@@ -39,7 +43,7 @@ def from_caller(name: str, value: Any) -> Array | float | int | bool | str:
     if isinstance(value, bool | int | float | str):
         return value
     array = _from_torch(name, value) if is_torch(value) else np.asarray(value)
-    if array.dtype.kind == "V" and array.dtype != BF16:
+    if array.dtype.kind == "V" and array.dtype not in _NAMES:
         raise RunError(
             f"array `{name}` has dtype `{array.dtype}`, which says nothing about its values "
             "(numpy stores bf16 so); use `array.view(ml_dtypes.bfloat16)`, or write the file "
@@ -71,6 +75,11 @@ def _from_torch(name: str, tensor: Any) -> Array:
             f"tensor `{name}` is on device `{tensor.device}`; move it with `{name}.cpu()`"
         )
     tensor = tensor.detach().contiguous()
+    if str(tensor.dtype).startswith("torch.float8"):
+        raise RunError(
+            f"tensor `{name}` is {tensor.dtype}, another format than f8e4m3 (which ends at 240 and "
+            f"has infinities); use `{name}.float().numpy().astype(ml_dtypes.float8_e4m3)`"
+        )
     if tensor.dtype == torch.bfloat16:
         return np.asarray(tensor.view(torch.int16).numpy()).view(BF16)
     return np.asarray(tensor.numpy())
@@ -80,8 +89,8 @@ def _from_torch(name: str, tensor: Any) -> Array:
 
 
 def npz_bytes(arrays: Mapping[str, Array]) -> bytes:
-    """Return the bytes of an `.npz` file with a dtype table for bf16."""
-    table = {name: "bf16" for name, array in arrays.items() if array.dtype == BF16}
+    """Return the bytes of an `.npz` file with a dtype table for what numpy cannot store."""
+    table = {n: _NAMES[array.dtype] for n, array in arrays.items() if array.dtype in _NAMES}
     stored = {
         name: array.view(_STORED_AS[array.dtype]) if array.dtype in _STORED_AS else array
         for name, array in arrays.items()
@@ -102,7 +111,7 @@ def save_npz(path: str | Path, arrays: Mapping[str, Any]) -> None:
 
 
 def load_npz(path: str | Path) -> dict[str, Array]:
-    """Return the arrays of an `.npz` file, bf16 by its dtype table. Raises UsageError."""
+    """Return the arrays of an `.npz` file, narrow floats by its dtype table. Raises UsageError."""
     try:
         with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}

@@ -21,6 +21,7 @@ from gdsl.simulator import Simulation
 from gdsl.suggest import did_you_mean
 
 Arguments = Mapping[str, Any]
+_NARROW = {dtype.numpy for dtype in Dtype if dtype.is_narrow}
 
 
 def launch(
@@ -78,7 +79,7 @@ def bound_dtypes(kernel: Kernel, arguments: Arguments) -> dict[str, Dtype]:
 def _prepared(value: Any, widen: bool) -> Any:
     if not isinstance(value, np.ndarray):
         return value
-    if widen and (value.dtype.kind == "f" or value.dtype == Dtype.BF16.numpy):
+    if widen and (value.dtype.kind == "f" or value.dtype in _NARROW):
         return value.astype(np.float32)
     return value.copy()
 

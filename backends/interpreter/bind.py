@@ -154,7 +154,8 @@ def _dtypes(
 
 def _check_kind(name: str, item: Input | State, array: Array) -> None:
     wanted = None if isinstance(item.dtype, DtypeVar) else _KINDS.get(item.dtype)
-    is_float = array.dtype.kind == "f" or _BY_NUMPY.get(array.dtype) is Dtype.BF16
+    given = _BY_NUMPY.get(array.dtype)
+    is_float = array.dtype.kind == "f" or (given is not None and given.is_float)
     kind = {"i": "integers", "u": "integers", "b": "booleans"}.get(array.dtype.kind)
     if (wanted is None and not is_float) or (wanted is not None and kind != wanted):
         raise fault(

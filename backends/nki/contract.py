@@ -10,6 +10,7 @@ from attrs import define, evolve, field
 from backends.nki.program.build import Block, compare
 from backends.nki.program.nodes import (
     BF16,
+    F8E4M3,
     F16,
     F32,
     I32,
@@ -37,6 +38,7 @@ ELEMENTS = {
     Dtype.F32: F32,
     Dtype.BF16: BF16,
     Dtype.F16: F16,
+    Dtype.F8E4M3: F8E4M3,
     Dtype.I32: I32,
     Dtype.BOOL: U8,
 }

@@ -12,6 +12,7 @@ from backends.nki.adapters import ADAPTERS, adapted_exports
 from backends.nki.capacity import misfits
 from backends.nki.emit.docstring import docstring
 from backends.nki.emit.module import Entry, module_text
+from backends.nki.narrow import refuse_narrow
 from backends.nki.program.evaluate import footprint
 from backends.nki.program.nodes import Program
 from backends.nki.program.numbers import evaluate
@@ -143,6 +144,7 @@ def _program(plan: Plan, target: str) -> Program:
                 label="cores split heads only",
                 help="leave out `shard`, or set `shard=heads`",
             )
+    refuse_narrow(plan)
     if not plan.runs:
         return projection_program(plan, target)
     if has_window(plan):

@@ -73,7 +73,7 @@ def rounded(interval: Interval, dtype: Dtype) -> Interval:
     match dtype:
         case Dtype.F32:
             return closed(interval.lo, interval.hi, interval.may_be_nan)
-        case Dtype.BF16 | Dtype.F16:
+        case Dtype.BF16 | Dtype.F16 | Dtype.F8E4M3:
             with np.errstate(over="ignore"):
                 lo, hi = (
                     float(np.asarray(end, np.float32).astype(dtype.numpy))

@@ -44,7 +44,7 @@ def work(kernel: Kernel, sizes: Mapping[str, int], dtypes: Mapping[str, Dtype]) 
         if output.state is None  # otherwise it is the write of an in-place state
     )
     flops = _flops(kernel.body, sized) + _contractions((o.value for o in kernel.outputs), sized)
-    narrow = any(sized.dtype(item.dtype) in (Dtype.BF16, Dtype.F16) for item in kernel.inputs)
+    narrow = any(sized.dtype(item.dtype).is_narrow for item in kernel.inputs)
     return Contract(moved, float(flops), "bf16" if narrow else "fp32")
 
 

@@ -32,10 +32,11 @@ def dtype_vars(items: tuple[ast.KernelItem, ...], frame: Frame) -> dict[str, Dty
         if len(choices) < len(item.choices):
             frame.error("E0210", "a dtype stands twice in this list", item.choices[-1].span)
         for choice in item.choices:
-            if not Dtype(choice.text).is_float:
+            dtype = Dtype(choice.text)
+            if not dtype.is_float or dtype.only_read:
                 frame.error(
                     "E0308",
-                    f"a dtype variable stands for float dtypes, not {choice.text}",
+                    f"a dtype variable stands for f32, bf16 or f16, not {choice.text}",
                     choice.span,
                     help=f"write `{choice.text}` at the tensors that have it",
                 )
@@ -45,11 +46,20 @@ def dtype_vars(items: tuple[ast.KernelItem, ...], frame: Frame) -> dict[str, Dty
 
 
 def element_type(
-    node: ast.Tensor, variables: dict[str, DtypeVar], frame: Frame
+    node: ast.Tensor, variables: dict[str, DtypeVar], frame: Frame, *, written: bool = False
 ) -> Dtype | DtypeVar | None:
-    """Return a tensor's dtype or dtype variable."""
+    """Return a tensor's dtype or dtype variable; `written`: of a tensor the kernel writes."""
     name = node.dtype.text
     dtypes = {dtype.value: dtype for dtype in Dtype}
+    if written and name in dtypes and dtypes[name].only_read:
+        frame.error(
+            "E0308",
+            f"{name} is a dtype of inputs only",
+            node.dtype.span,
+            label="expected f32, bf16 or f16",
+            help=f"a value is rounded to it by `{name}(...)`",
+        )
+        return None
     if name in dtypes:
         return dtypes[name]
     if name in variables:

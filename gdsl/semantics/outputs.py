@@ -18,8 +18,8 @@ from gdsl.source import Span
 from gdsl.syntax import ast
 
 _Element = Dtype | DtypeVar
-_MANTISSA = {Dtype.F32: 24, Dtype.F16: 11, Dtype.BF16: 8}
-_EXPONENT = {Dtype.F32: 8, Dtype.F16: 5, Dtype.BF16: 8}
+_MANTISSA = {Dtype.F32: 24, Dtype.F16: 11, Dtype.BF16: 8, Dtype.F8E4M3: 4}
+_EXPONENT = {Dtype.F32: 8, Dtype.F16: 5, Dtype.BF16: 8, Dtype.F8E4M3: 4}
 
 
 @define
@@ -73,7 +73,7 @@ class OutputReader:
     def _tensor(self, node: ast.Output) -> tuple[_Element, tuple[Dim, ...]] | None:
         if node.tensor is None:
             return None
-        dtype = element_type(node.tensor, self.variables, self.frame)
+        dtype = element_type(node.tensor, self.variables, self.frame, written=True)
         dims = dimensions(node.tensor, self.frame.context.axes, self.frame.context.reporter)
         return None if dtype is None or dims is None else (dtype, dims)
 

@@ -29,7 +29,7 @@ class StateReader:
     def read(self, node: ast.State) -> State | None:
         """Return the state and bind its name; None when something was reported."""
         frame = self.frame
-        dtype = element_type(node.tensor, self.variables, frame)
+        dtype = element_type(node.tensor, self.variables, frame, written=True)
         dims = dimensions(node.tensor, frame.context.axes, frame.context.reporter)
         fits = self._argument(node)
         unless = self._unless(node)

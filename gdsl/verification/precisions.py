@@ -61,18 +61,17 @@ def _takes_bf16(kernel: Kernel) -> bool:
     )
 
 
-_LOW = (Dtype.BF16, Dtype.F16)
-
-
 def _rounds(kernel: Kernel) -> bool:
     """Whether the text casts a value to less than fp32, or keeps a state in less."""
-    return casts(kernel) or any(state.dtype in _LOW for state in kernel.states)
+    return casts(kernel) or any(
+        isinstance(state.dtype, Dtype) and state.dtype.is_narrow for state in kernel.states
+    )
 
 
 def casts(kernel: Kernel) -> bool:
     """Whether the text casts a value to less than fp32."""
     return any(
-        isinstance(node, Cast) and node.dtype in _LOW
+        isinstance(node, Cast) and node.dtype.is_narrow
         for statement in kernel.body
         for node in _nodes(statement)
     )

@@ -44,6 +44,7 @@ def dtype_of(tensor: str, widest: int) -> Element:
 F32 = Element("nl.float32", 4)
 BF16 = Element("nl.bfloat16", 2)
 F16 = Element("nl.float16", 2)
+F8E4M3 = Element("nl.float8_e4m3", 1)
 I32 = Element("nl.int32", 4)
 U8 = Element("nl.uint8", 1)
 

@@ -12,7 +12,7 @@ from typing import assert_never
 from attrs import define, field
 
 from backends.nki.program.numbers import Literal, Name
-from backends.nki.refusal import refuse
+from backends.nki.refusal import not_rounded, refuse
 from backends.nki.select.algebra import Algebra, NotTraceTime, TwoWideAxes
 from backends.nki.select.terms import Leaf, Stage, Term
 from gdsl.ir.expr import (
@@ -114,6 +114,8 @@ class Translator:
                 return self.algebra.op(operator, *(self._at(arg) for arg in args))
             case Reduce(operator=operator, axes=axes, arg=arg):
                 return self._reduce(operator, axes, arg)
+            case Cast(dtype=dtype) if dtype.only_read:
+                raise not_rounded(dtype, expr.span)
             case Cast(dtype=dtype, arg=arg):
                 inner = self._at(arg)
                 return inner if dtype.value == "f32" else self.algebra.rounded(dtype.value, inner)

@@ -76,7 +76,8 @@ class _Cutter:
     token: str | None
     windows: dict[Symbol, tuple[Run, Window]]
     builder: Builder = field(init=False)
-    projections: dict[Expr, Projection] = field(factory=dict)
+    projections: dict[tuple[Expr, Expr, Input | None], Projection] = field(factory=dict)
+    """By what moves, the weight and its scale."""
     convolutions: dict[Symbol, Convolution] = field(factory=dict)
     """By the symbol of their sums."""
     values: dict[Port, Value] = field(factory=dict)
@@ -146,8 +147,15 @@ class _Cutter:
         match expr:
             case Ref(symbol=symbol):
                 return self.known.get(symbol, expr)
-            case Reduce(operator="sum", axes=(axis,), arg=arg) if self._is_hidden(axis):
-                return self._projection(expr, axis, self._rewritten(arg))
+            case Reduce(operator="sum", axes=(axis,)) if self._is_hidden(axis):
+                return self._projection(expr, expr, axis)
+            case (
+                Apply(operator="mul", args=(Reduce(operator="sum", axes=(axis,)) as total, factor))
+                | Apply(
+                    operator="mul", args=(factor, Reduce(operator="sum", axes=(axis,)) as total)
+                )
+            ) if self._is_hidden(axis) and (scale := self._scale(total, factor)) is not None:
+                return self._projection(expr, total, axis, scale)
             case Unpack(packed=packed, field=name, arg=arg):
                 return self._unpacked(self._rewritten(arg), packed, name, expr)
             case _:
@@ -220,8 +228,9 @@ class _Cutter:
 
     # ---- sections
 
-    def _projection(self, expr: Reduce, axis: str, arg: Expr) -> Expr:
-        """A contraction over a hidden axis."""
+    def _projection(self, expr: Expr, total: Reduce, axis: str, scale: Input | None = None) -> Expr:
+        """A contraction over a hidden axis, times the scale of each column."""
+        arg = self._rewritten(total.arg)
         if isinstance(arg, Apply) and arg.operator == "mul":
             moving, weight = arg.args
             if self._weight(moving, axis) is not None:
@@ -231,12 +240,12 @@ class _Cutter:
                 rounded, operand = rounding(moving)
                 source = self._moving(operand)
                 if source is not None:
-                    key = Apply("mul", (moving, weight), arg.type)
+                    key = moving, weight, scale
                     if key not in self.projections:
                         named = self.title is not None and self.title[1] is expr
                         name = self.title[0] if self.title and named else f"{tensor.name}_sum"
                         symbol = Symbol(name, next(self.fresh))
-                        found = Projection(symbol, axis, source, tensor, rounded)
+                        found = Projection(symbol, axis, source, tensor, rounded, scale)
                         self.projections[key] = found
                         self.sources[symbol] = found
                     return Ref(self.projections[key].symbol, expr.type, span=expr.span)
@@ -251,6 +260,18 @@ class _Cutter:
         if not isinstance(section, Given) or self.rows[0] in section.input.type.axes:
             return None
         return section.input if axis in section.input.type.axes else None
+
+    def _scale(self, total: Reduce, factor: Expr) -> Input | None:
+        """The tensor with a number for each column of a projection, if `factor` is one.
+
+        Columns that are heads alone have no place on partitions where it would apply: there the
+        product stays in the text.
+        """
+        section = self.sources.get(factor.symbol) if isinstance(factor, Ref) else None
+        columns = {*total.type.axes} - {self.rows[0], self.token}
+        if not isinstance(section, Given) or {*section.input.type.axes} != columns:
+            return None
+        return section.input if columns - {*self.rows} else None
 
     def _moving(self, expr: Expr) -> Input | Port | None:
         section = self.sources.get(expr.symbol) if isinstance(expr, Ref) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from backends.nki.refusal import not_rounded
 from gdsl.ir.dtypes import Dtype
 from gdsl.ir.expr import Apply, Cast, Expr, Ref
 from gdsl.ir.kernel import Let, Output, Run, State, Statement
@@ -60,7 +61,9 @@ def silu_of(expr: Expr) -> Ref | None:
 
 
 def rounding(expr: Expr) -> tuple[Dtype | None, Expr]:
-    """The dtype an expression is rounded to, and what is rounded."""
+    """The dtype an expression is rounded to, and what is rounded; CompileError for 8 bits."""
     if isinstance(expr, Cast):
+        if expr.dtype.only_read:
+            raise not_rounded(expr.dtype, expr.span)
         return expr.dtype, expr.arg
     return None, expr

@@ -18,12 +18,8 @@ from backends.nki.program.numbers import ZERO, Name, Number
 from backends.nki.refusal import refuse
 from backends.nki.schedules.addresses import Addresses
 from backends.nki.schedules.block.channels import Rows
-from backends.nki.schedules.block.projection_step import STEP_CONSTANTS, STEP_FUNCTIONS
-from backends.nki.schedules.block.projection_stream import (
-    STREAM_FUNCTIONS,
-    bytes_of,
-    constants_of,
-)
+from backends.nki.schedules.block.projection_step import STEP_CONSTANTS
+from backends.nki.schedules.block.projection_stream import bytes_of, constants_of
 from backends.nki.schedules.block.projections import Projections
 from backends.nki.schedules.block.sections import Convolution, Given, Port, Projection, Sections
 from backends.nki.schedules.block.share import share_of
@@ -36,6 +32,8 @@ from backends.nki.select.addressing import Share
 from backends.nki.select.constants import PARTITIONS, Constants
 from backends.nki.select.inputs import RowWindow
 from backends.nki.select.layouts import Layout, Placed
+from gdsl.ir.dtypes import Dtype
+from gdsl.ir.kernel import Input
 from gdsl.ir.node import Symbol
 
 VECTORS = 48
@@ -105,7 +103,7 @@ class BlockFront(Front):
             held = bytes_of([*raw, *windows.taps.values()])
             self.streamed.write(self, held, self._later(rows))
         filtered = self._filtered(windows, tiles, scan=scan)
-        self.functions = (*self.functions, *windows.functions.values())
+        self.functions = tuple(dict.fromkeys((*self.functions, *windows.functions.values())))
         return self._placed(rows, tiles, filtered, self.entry if scan else self.filtered)
 
     # ---- projections
@@ -120,10 +118,11 @@ class BlockFront(Front):
                 "projections of several tokens are not emitted yet", self.sections.kernel.span
             )
         self.constants = (*constants_of(self.target), *STEP_CONSTANTS)
-        self.functions = (*STREAM_FUNCTIONS, *STEP_FUNCTIONS)
         projections = Projections(self.contract, window, self.made, self.main)
         self.streamed = Streamed(self.sections, projections, Name("total"))
-        return self.streamed.open(self.loads, self._element)
+        tiles = self.streamed.open(self.loads, self._element)
+        self.functions = projections.functions
+        return tiles
 
     def _later(self, rows: Rows) -> Number:
         """Bytes of a partition for what runs under the late weights: a tile of rows at most."""
@@ -146,8 +145,18 @@ class BlockFront(Front):
                 return element_of(convolution.rounded)
         for projection in self.sections.projections:
             if projection.moving == port:
-                return self.contract.tensors[projection.weight.name].element
+                return self._operand(projection)
         return F32
+
+    def _operand(self, projection: Projection) -> Element:
+        """What moves through a weight is in its dtype, or in that of the first activation."""
+        moving, section = projection.moving, projection
+        while section.weight.dtype == Dtype.F8E4M3:
+            if isinstance(moving, Input):
+                return self.contract.tensors[moving.name].element
+            assert isinstance(moving.section, Projection)
+            moving, section = moving.section.moving, moving.section
+        return self.contract.tensors[section.weight.name].element
 
     # ---- convolutions
 

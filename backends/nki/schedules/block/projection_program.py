@@ -13,12 +13,10 @@ from backends.nki.program.build import Block, Names, compare, every, part
 from backends.nki.program.nodes import F32, Pattern, Program, Space, View
 from backends.nki.program.numbers import ZERO, Literal, Number, smallest
 from backends.nki.refusal import refuse
-from backends.nki.schedules.block.projection_step import STEP_CONSTANTS, STEP_FUNCTIONS
+from backends.nki.schedules.block.projection_step import STEP_CONSTANTS
 from backends.nki.schedules.block.projection_stream import (
     RING,
     SBUF,
-    STREAM_FUNCTIONS,
-    bytes_of,
     constants_of,
 )
 from backends.nki.schedules.block.projections import Projections
@@ -64,7 +62,7 @@ def projection_program(plan: Plan, target: str) -> Program:
         entry=kernel.name,
         parameters=parameters,
         constants=constants,
-        functions=(*STREAM_FUNCTIONS, *STEP_FUNCTIONS),
+        functions=projections.functions,
         body=tuple(main.statements),
         returns=contract.returns,
     )
@@ -73,6 +71,11 @@ def projection_program(plan: Plan, target: str) -> Program:
 def _port(kernel: Kernel, output: Output) -> Port:
     """The projection an output is: entries, heads, channels of a head."""
     expr, inputs = output.value, {item.symbol: item for item in kernel.inputs}
+    scale: Input | None = None
+    if isinstance(expr, Apply) and expr.operator == "mul":
+        factors = sorted(expr.args, key=lambda factor: isinstance(factor, Ref))
+        scale = _scale(factors[0], _input(factors[-1], inputs))
+        expr = expr if scale is None else factors[0]
     match expr:
         case Reduce(operator="sum", axes=(axis,), arg=Apply(operator="mul", args=(a, b))):
             moving, weight = _input(a, inputs), _input(b, inputs)
@@ -80,13 +83,22 @@ def _port(kernel: Kernel, output: Output) -> Port:
             if weight is not None and entry in weight.type.axes:
                 moving, weight = weight, moving
             if moving is not None and weight is not None and heads:
-                section = Projection(Symbol(output.name, -1), axis, moving, weight)
+                symbol = Symbol(output.name, -1)
+                section = Projection(symbol, axis, moving, weight, scale=scale)
                 return Port(section, Field(weight.name, tuple(heads), wide))
     raise refuse(
         f"output `{output.name}` of a kernel without a rule is not a projection",
         output.span,
-        label="expected sum[hidden](activation * weight) over entries, heads and channels",
+        label="expected sum[hidden](activation * weight), times a scale per column, over entries, "
+        "heads and channels",
     )
+
+
+def _scale(total: Expr, factor: Input | None) -> Input | None:
+    """The tensor with a number for each column of a contraction, if `factor` is one."""
+    if factor is None or {*factor.type.axes} != {*total.type.axes[1:]}:
+        return None
+    return factor
 
 
 def _input(expr: Expr, inputs: Mapping[Symbol, Input]) -> Input | None:
@@ -103,9 +115,10 @@ def _stream(
         projections.plan(block, port)
     projections.activate(block)
     views = [projections.create(block, port, F32) for _, port in ports]
-    held = [*views, *(activation.tile for activation in projections.activations.values())]
-    free = SBUF - bytes_of(held) - WORK
-    projections.stream.allocate(block, free, projections.size or Literal(F32.bytes))
+    projections.load_scales(block)
+    free = SBUF - projections.bytes_held() - WORK
+    projections.allocate(block, free, Literal(False), ())
+    projections.turn_scales(block)
     for _, port in ports:
         projections.begin(block, port)
         projections.finish(block, port)

@@ -31,8 +31,12 @@ def _numbers(*names: str) -> tuple[Number, ...]:
     return tuple(Name(name) for name in names)
 
 
-def _project_tile() -> Function:
+SCALE = argument("scale_sb")
+
+
+def _project_tile(*, scaled: bool) -> Function:
     names = ("start", "many", "width", "heads", "entries", "groups")
+    scale = ("scale_sb",) if scaled else ()
     start, many, width, heads, entries, groups = _numbers(*names)
     port, weight = argument("port_sb"), argument("weight_sb")
     block = Block(Names({*names}))
@@ -54,23 +58,32 @@ def _project_tile() -> Function:
             )
         body.comment("From columns (slice, entry) to (entry, head).")
         free = (ONE, count), (heads, entries)
-        body.do(
-            "tensor_copy",
-            dst=Pattern(port.tile, ((entries * heads, width), *free), start + first),
-            src=total,
-            engine=SCALAR,
-        )
+        dst = Pattern(port.tile, ((entries * heads, width), *free), start + first)
+        if scaled:
+            sums = (count * entries, width), (entries, count), (ONE, entries)
+            same = (heads, width), (ONE, count), (ZERO, entries)
+            body.do(
+                "tensor_tensor",
+                dst=dst,
+                data1=Pattern(total.tile, sums, ZERO),
+                data2=Pattern(SCALE.tile, same, start + first),
+                op=Token(MULTIPLY),
+            )
+        else:
+            body.do("tensor_copy", dst=dst, src=total, engine=SCALAR)
+    times = ", times the scales of a slice, a column of `scale_sb`" if scaled else ""
     return Function(
-        "project_tile",
-        ("port_sb", "weight_sb", "moving_sb", *names),
+        "project_tile_scaled" if scaled else "project_tile",
+        ("port_sb", "weight_sb", "moving_sb", *scale, *names),
         "Multiply a tile of a weight with the activation: `many` slices of `width` channels, from\n"
-        "slice `start` of `heads` on.",
+        f"slice `start` of `heads` on{times}.",
         tuple(block.statements),
     )
 
 
-def _project() -> Function:
+def _project(*, scaled: bool) -> Function:
     names = ("width", "heads", "entries")
+    scale = ("scale_sb",) if scaled else ()
     width, heads, entries = _numbers(*names)
     unit, groups, slots = _numbers("unit", "groups", "slots")
     block = Block(Names({*names, *COLUMNS}), [unpack_columns()])
@@ -79,10 +92,11 @@ def _project() -> Function:
         found = tile_at(body, WEIGHT, WEIGHTS, tile)
         slices = unit // width
         body.call(
-            PROJECT_TILE.name,
+            (PROJECT_TILE_SCALED if scaled else PROJECT_TILE).name,
             argument("port_sb"),
             found.slot,
             MOVING,
+            *((SCALE,) if scaled else ()),
             found.start * slices,
             found.many * slices,
             width,
@@ -93,8 +107,8 @@ def _project() -> Function:
         with body.when(compare("<", tile + slots, tiles)) as more:
             more.call(LOAD_WEIGHT.name, WEIGHTS, WEIGHT, Name("columns"), tile + slots)
     return Function(
-        "project",
-        ("port_sb", "weights_sb", "weight", "moving_sb", "columns", *names),
+        "project_scaled" if scaled else "project",
+        ("port_sb", "weights_sb", "weight", "moving_sb", *scale, "columns", *names),
         "Multiply all tiles of a weight with the activation; a slot that is free takes the next\n"
         "tile at once. Columns of `port_sb` are (entry, head).",
         tuple(block.statements),
@@ -172,7 +186,12 @@ def _project_heads() -> Function:
     )
 
 
-PROJECT_TILE = _project_tile()
-PROJECT = _project()
+PROJECT_TILE, PROJECT_TILE_SCALED = _project_tile(scaled=False), _project_tile(scaled=True)
+PROJECT, PROJECT_SCALED = _project(scaled=False), _project(scaled=True)
 PROJECT_HEADS = _project_heads()
-STEP_FUNCTIONS = (PROJECT_TILE, PROJECT, PROJECT_HEADS)
+NEEDS = {
+    PROJECT: (PROJECT_TILE, PROJECT),
+    PROJECT_SCALED: (PROJECT_TILE_SCALED, PROJECT_SCALED),
+    PROJECT_HEADS: (PROJECT_HEADS,),
+}
+"""What a module holds for each function that is called, in this order."""

@@ -87,7 +87,7 @@ def element_bytes(tile: Tile) -> Number:
     of = tile.element.of
     if of is None:
         return Literal(tile.element.bytes)
-    return Choice(IsF32(of), Literal(4), Literal(2))
+    return Choice(IsF32(of), Literal(4), Literal(min(tile.element.bytes, 2)))
 
 
 def units_per_tile(block: Block, stem: str, size: Number, columns: Columns, rows: Number) -> Number:
@@ -111,9 +111,11 @@ class Weight:
 
 @define
 class Stream:
-    """The slots of a kernel's weights, handed out in turn."""
+    """The slots of a kernel's weights of one dtype, handed out in turn."""
 
     weights: list[Weight] = field(factory=list)
+    size: Number | None = None
+    """Bytes of an element; None while there are only single columns, one for a head."""
     buffer: View | None = None
     """[128, slots * elements of a slot]."""
 
@@ -122,12 +124,13 @@ class Stream:
         """Transfers of a weight."""
         return (weight.columns.units + weight.most - 1) // weight.most
 
-    def allocate(self, block: Block, budget: Number, size: Number, late: Number = ZERO) -> None:
+    def allocate(self, block: Block, budget: Number, late: Number = ZERO) -> Number:
         """Create the buffer in `budget` bytes per partition, and bind the columns of each weight.
 
-        `size`: bytes of an element. `late`: tiles that should all find a slot, since other work is
-        done before they are used. The emitted kernel asserts that two tiles fit.
+        `late`: tiles that should all find a slot, since other work is done before they are used.
+        The emitted kernel asserts that two tiles fit. Returns the bytes it took.
         """
+        size = self.size or Literal(F32.bytes)
         slot: Number = ONE
         turns: list[Number] = []
         tiles: Number = ZERO
@@ -141,10 +144,10 @@ class Stream:
         wanted = smallest(tiles, Largest(AHEAD, late))
         fit = block.let("fit", room // (size * slot))
         least = smallest(2, tiles)
-        slots = block.let_named("slots", Largest(least, smallest(wanted, fit)))
+        slots = block.let_named(block.names.fresh("slots"), Largest(least, smallest(wanted, fit)))
         block.require(
             compare(">=", fit, least),
-            "two tiles of the weights do not fit into the {room} bytes of SBUF that are left",
+            f"two tiles of the weights do not fit into the {{{room}}} bytes of SBUF that are left",
         )
         for weight, turn in zip(self.weights, turns, strict=True):
             c = weight.columns
@@ -152,6 +155,7 @@ class Stream:
             block.let_named(columns_name(weight), tupled(*values))
         element = self.weights[0].tile.element
         self.buffer = block.tile("weights_sb", (PARTITIONS, slots * slot), element)
+        return slots * slot * size
 
 
 def columns_name(weight: Weight) -> str:

@@ -8,31 +8,42 @@ multiplies tile after tile and fills each slot again at once. What comes between
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from attrs import define, field, frozen
 
 from backends.nki.contract import Contract
 from backends.nki.program.build import Block, compare
-from backends.nki.program.nodes import Element, Function, Operand, Pattern, View
-from backends.nki.program.numbers import ONE, ZERO, Literal, Name, Number
+from backends.nki.program.nodes import F32, Element, Function, Operand, Pattern, View
+from backends.nki.program.numbers import ONE, ZERO, Choice, Literal, Name, Number
 from backends.nki.refusal import refuse
+from backends.nki.schedules.block.channels import lying
 from backends.nki.schedules.block.columns import Columns, columns_of, spanned
-from backends.nki.schedules.block.projection_step import PROJECT, PROJECT_HEADS
+from backends.nki.schedules.block.projection_step import (
+    NEEDS,
+    PROJECT,
+    PROJECT_HEADS,
+    PROJECT_SCALED,
+)
 from backends.nki.schedules.block.projection_stream import (
     BEGIN_STREAM,
+    STREAM_FUNCTIONS,
     Stream,
     Weight,
+    bytes_of,
     columns_name,
     element_bytes,
     units_per_tile,
 )
 from backends.nki.schedules.block.sections import Port, Projection
+from backends.nki.schedules.block.taps import LOAD_TAPS, TURN_TAPS, rows_shape
 from backends.nki.select.addressing import strides
 from backends.nki.select.constants import PARTITIONS, Constants
 from backends.nki.select.helpers import QUEUE
 from backends.nki.select.inputs import RowWindow
+from gdsl.ir.dtypes import Dtype
 from gdsl.ir.kernel import Input
+from gdsl.ir.types import DtypeVar
 
 
 @frozen
@@ -55,7 +66,17 @@ class Projected:
     weight: Weight
     columns: Columns
     """The columns that are used; the weight says which are brought in."""
+    stream: Stream
     view: View | None = None
+    scale: View | None = None
+    """[wide, heads], once it is turned; before that a head per partition."""
+
+    @property
+    def function(self) -> Function:
+        """What multiplies the weight with the activation."""
+        if self.port.field.wide is None:
+            return PROJECT_HEADS
+        return PROJECT if self.projection.scale is None else PROJECT_SCALED
 
 
 @define
@@ -68,12 +89,11 @@ class Projections:
     constants: Constants
     limits: Block
     """Where the emitted kernel asserts what it takes: its head."""
-    stream: Stream = field(factory=Stream)
+    streams: dict[Dtype | DtypeVar, Stream] = field(factory=dict)
+    """By the dtype of the weights: a buffer has one."""
     ports: dict[Port, Projected] = field(factory=dict)
     row_columns: Number | None = None
     """Columns of one number per row, 128 rows to a column."""
-    size: Number | None = None
-    """Bytes of an element of the weights, which are of one dtype."""
     activations: dict[str, Activation] = field(factory=dict)
     """Of tensors, by their names."""
     limited: set[str] = field(factory=set)
@@ -102,6 +122,8 @@ class Projections:
         projection, part = port.section, port.field
         assert isinstance(projection, Projection)
         tile = self.contract.tensors[projection.weight.name]
+        stream = self.streams.setdefault(projection.weight.dtype, Stream())
+        _multiplies(projection)
         columns = columns_of(projection.weight, part, self.window)
         rows = Name(projection.axis)
         name = "_".join((projection.weight.name, *(f for _, f in part.packed)))
@@ -111,16 +133,21 @@ class Projections:
         else:
             groups = self._groups(block, projection.axis)
         if part.wide is None:
+            if projection.scale is not None:
+                raise refuse(
+                    f"`{projection.scale.name}` scales `{part.name}`, which has no channels",
+                    projection.scale.span,
+                )
             self._at_most(self.heads(port), "heads on a core")
             weight = Weight(name, tile, spanned(columns), groups, ONE)
         else:
             self._at_most(Name(part.wide), f"channels `{part.wide}` of a head")
-            if self.size is None:
-                self.size = block.let("weight_bytes", element_bytes(tile))
-            most = units_per_tile(block, name, self.size, columns, rows)
+            if stream.size is None:
+                stream.size = block.let("weight_bytes", element_bytes(tile))
+            most = units_per_tile(block, name, stream.size, columns, rows)
             weight = Weight(name, tile, columns, groups, most)
-        self.stream.weights.append(weight)
-        self.ports[port] = Projected(port, projection, weight, columns)
+        stream.weights.append(weight)
+        self.ports[port] = Projected(port, projection, weight, columns, stream)
 
     def _groups(self, block: Block, axis: str) -> Number:
         """Rows of a weight per partition."""
@@ -188,7 +215,89 @@ class Projections:
         assert view is not None
         return Activation(view, ONE)
 
+    # ---- scales
+
+    def load_scales(self, block: Block) -> None:
+        """Bring in the scales of the columns, head by head."""
+        for projected in self._scaled:
+            item, part = projected.projection.scale, projected.port.field
+            assert item is not None
+            where = lying(item.dims, part, self.window, ONE, item.span)
+            heads, wide = self.heads(projected.port), Name(str(part.wide))
+            tile = self.contract.tensors[item.name]
+            shape = rows_shape(heads, wide, ONE)
+            rows = block.tile(f"{projected.weight.name}_scales_rows_sb", shape, tile.element)
+            block.origin = item.span
+            known: dict[str, Operand] = {
+                "rows_sb": rows,
+                "weight": View(tile, tile.shape),
+                "first": where.first,
+                "step": where.step,
+                "heads": heads,
+                "taps": ONE,
+                "wide": wide,
+            }
+            block.call(LOAD_TAPS.name, *(known[name] for name in LOAD_TAPS.parameters))
+            projected.scale = rows
+
+    def turn_scales(self, block: Block) -> None:
+        """Turn them: channels of a head on partitions, as they come out of the projection."""
+        for projected in self._scaled:
+            rows, heads = projected.scale, self.heads(projected.port)
+            assert rows is not None
+            shape = Name(str(projected.port.field.wide)), heads
+            scale = block.tile(f"{projected.weight.name}_scales_sb", shape, F32)
+            known: dict[str, Operand] = {
+                "taps_sb": scale,
+                "rows_sb": rows,
+                "heads": heads,
+                "taps": ONE,
+            }
+            block.call(TURN_TAPS.name, *(known[name] for name in TURN_TAPS.parameters))
+            projected.scale = scale
+
+    @property
+    def _scaled(self) -> list[Projected]:
+        return [p for p in self.ports.values() if p.projection.scale is not None]
+
+    @property
+    def functions(self) -> tuple[Function, ...]:
+        """The functions that the ports need."""
+        called = {projected.function for projected in self.ports.values()}
+        steps = [step for function in NEEDS if function in called for step in NEEDS[function]]
+        taps = (LOAD_TAPS, TURN_TAPS) if self._scaled else ()
+        return (*STREAM_FUNCTIONS, *steps, *taps)
+
+    def bytes_held(self) -> Number:
+        """Bytes of a partition that results, activations and scales take."""
+        held = [p.view for p in self.ports.values() if p.view is not None]
+        held += [activation.tile for activation in self.activations.values()]
+        total = bytes_of(held)
+        for projected in self._scaled:
+            # As they come in, and turned.
+            assert projected.scale is not None
+            heads = self.heads(projected.port)
+            total = total + bytes_of([projected.scale]) + F32.bytes * heads
+        return total
+
     # ---- the stream
+
+    def allocate(self, block: Block, room: Number, late: Number, ports: Collection[Port]) -> None:
+        """Create the slots in `room` bytes per partition; streams of single columns come first.
+
+        `late`: a condition under which all tiles of `ports` should find a slot.
+        """
+        streams = sorted(self.streams.values(), key=lambda stream: stream.size is not None)
+        for place, stream in enumerate(streams):
+            mine = [p for port in ports if (p := self.ports[port]).stream is stream]
+            tiles: Number = ZERO
+            for projected in mine:
+                tiles = tiles + stream.tiles_of(projected.weight)
+            wanted = Choice(late, tiles, ZERO) if mine else ZERO
+            more = len(streams) - place
+            share = room if more == 1 else room // more
+            taken = stream.allocate(block, share, wanted)
+            room = room - taken
 
     def begin(self, block: Block, port: Port) -> None:
         """Send for the first tiles of a port's weight; those before it must be finished."""
@@ -209,7 +318,7 @@ class Projections:
             "outer": columns.units,
             "inner": columns.run,
         }
-        self._call(block, PROJECT if port.field.wide else PROJECT_HEADS, projected, numbers)
+        self._call(block, projected.function, projected, numbers)
 
     def _call(
         self,
@@ -219,7 +328,7 @@ class Projections:
         numbers: Mapping[str, Operand] = {},
     ) -> None:
         """Call a function with what its parameters name."""
-        weight, buffer = projected.weight, self.stream.buffer
+        weight, buffer = projected.weight, projected.stream.buffer
         assert buffer is not None
         known: dict[str, Operand] = {
             "weights_sb": buffer,
@@ -230,6 +339,23 @@ class Projections:
         if projected.view is not None:
             known |= {"port_sb": projected.view, "rows_sb": projected.view}
             known["moving_sb"] = self._activation(projected.projection).tile
+        if projected.scale is not None:
+            known["scale_sb"] = projected.scale
         if function is PROJECT_HEADS:
             known |= {"identity_sb": self.constants.identity(), "ones_sb": self.constants.ones()}
         block.call(function.name, *(known[name] for name in function.parameters))
+
+
+def _multiplies(projection: Projection) -> None:
+    """Raise CompileError where TensorE does not take the dtypes of the operands together."""
+    moving, weight = projection.moving, projection.weight
+    if not isinstance(moving, Input) or not isinstance(weight.dtype, Dtype):
+        return
+    choices = moving.dtype.choices if isinstance(moving.dtype, DtypeVar) else (moving.dtype,)
+    if weight.dtype.only_read and Dtype.F32 in choices:
+        raise refuse(
+            f"`{moving.name}` may be f32, but TensorE multiplies `{weight.name}` in "
+            f"{weight.dtype.value} only with 16-bit values",
+            moving.span,
+            help=f"declare `{moving.name}` as bf16",
+        )

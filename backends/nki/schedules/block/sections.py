@@ -41,7 +41,10 @@ class Given:
 
 @frozen
 class Projection:
-    """sum[axis](moving * weight) per entry and column of the weight. Known by its symbol."""
+    """sum[axis](moving * weight) * scale per entry and column of the weight.
+
+    Known by its symbol.
+    """
 
     symbol: Symbol
     axis: str = field(eq=False)
@@ -49,6 +52,8 @@ class Projection:
     weight: Input = field(eq=False)
     rounded: Dtype | None = field(default=None, eq=False)
     """The dtype `moving` is rounded to first; None where the text rounds nothing."""
+    scale: Input | None = field(default=None, eq=False)
+    """A number per column of the weight."""
 
 
 @frozen

@@ -15,11 +15,7 @@ from attrs import define, field
 from backends.nki.program.build import Block, compare
 from backends.nki.program.nodes import F32, Element, View
 from backends.nki.program.numbers import ZERO, Choice, Literal, Number
-from backends.nki.schedules.block.projection_stream import (
-    RING,
-    SBUF,
-    bytes_of,
-)
+from backends.nki.schedules.block.projection_stream import RING, SBUF
 from backends.nki.schedules.block.projections import Projections
 from backends.nki.schedules.block.sections import Port, Projection, Sections
 from backends.nki.schedules.decode.calls import ROWS
@@ -68,6 +64,7 @@ class Streamed:
         for port in ports:
             self.projections.plan(block, port)
         self.projections.activate(block)
+        self.projections.load_scales(block)
         for port in ports:
             self.tiles[port] = self.projections.create(block, port, element(port))
         return self.tiles
@@ -81,6 +78,7 @@ class Streamed:
         front.ring = RING
         front.loads.banner("Slots of the weights")
         self._allocate(front.loads, held, later)
+        self.projections.turn_scales(front.ahead)
         front.ahead.banner("Weights that the rule waits for, in the order of SyncE's ring")
         for port in self.early:
             self._project(front.ahead, port)
@@ -96,14 +94,9 @@ class Streamed:
             self.projections.finish(front.last, port)
 
     def _allocate(self, block: Block, held: Number, later: Number) -> None:
-        stream, ports = self.projections.stream, self.projections.ports
-        moving = [a.tile for a in self.projections.activations.values()]
-        mine = bytes_of([*self.tiles.values(), *moving])
-        if any(port.field.wide is None for port in ports):
+        mine = self.projections.bytes_held()
+        if any(port.field.wide is None for port in self.projections.ports):
             mine = mine + F32.bytes * self.total
-        tiles: Number = ZERO
-        for port in self.late:
-            tiles = tiles + stream.tiles_of(ports[port].weight)
         block.comment(
             "Bytes of a partition that are taken while the weights stream, and by what runs under\n"
             "the last of them; the rest is for tiles of weights."
@@ -111,9 +104,7 @@ class Streamed:
         taken = block.let("taken", held + mine + CONSTANT)
         late = block.let("late", compare("<=", self.total, ROWS)) if self.late else Literal(False)
         under = block.let("under", Choice(late, later, ZERO))
-        size = self.projections.size or Literal(F32.bytes)
-        room = SBUF - taken - under
-        stream.allocate(block, room, size, Choice(late, tiles, ZERO))
+        self.projections.allocate(block, SBUF - taken - under, late, self.late)
 
     def _project(self, block: Block, port: Port) -> None:
         self.projections.begin(block, port)

@@ -27,7 +27,7 @@ def _rows() -> View:
     return View(tile, tile.shape)
 
 
-def load_taps() -> Function:
+def _load_taps() -> Function:
     """The channels and taps of a head come as one run."""
     block = Block(Names({"rows_sb", "weight", "first", "step", "heads", "taps", "wide"}))
     weight = Tile("weight", (), F32, Space.ARGUMENT)
@@ -45,7 +45,7 @@ def load_taps() -> Function:
     return outline("load_taps", "Bring in the taps of `heads` heads.", block.statements)
 
 
-def turn_taps() -> Function:
+def _turn_taps() -> Function:
     """Tap by tap, 128 heads at once."""
     block = Block(Names({"taps_sb", "rows_sb", "heads", "taps"}))
     block.let_named("wide", Extent("taps_sb", 0))
@@ -62,3 +62,7 @@ def turn_taps() -> Function:
             dst = part(View(taps_tile, taps_tile.shape), None, (tap * HEADS + head, count))
             inner.do("tensor_copy", dst=dst, src=turned, engine=SCALAR)
     return outline("turn_taps", "Turn taps: channels of a head on partitions.", block.statements)
+
+
+LOAD_TAPS, TURN_TAPS = _load_taps(), _turn_taps()
+"""A scale per channel is a filter of one tap; projections use them as well."""

@@ -22,7 +22,7 @@ from backends.nki.schedules.addresses import dimension
 from backends.nki.schedules.block.channels import lying
 from backends.nki.schedules.block.row_chunks import fetched_shape
 from backends.nki.schedules.block.sections import Convolution, Field, Port
-from backends.nki.schedules.block.taps import load_taps, rows_shape, turn_taps
+from backends.nki.schedules.block.taps import LOAD_TAPS, TURN_TAPS, rows_shape
 from backends.nki.schedules.block.window_arguments import Arguments
 from backends.nki.schedules.block.window_token import TokenStep
 from backends.nki.schedules.block.window_tokens import TokensStep
@@ -42,7 +42,7 @@ class Windows(Arguments):
 
     def load(self, block: Block, section: Convolution) -> None:
         """Bring in the taps of every field."""
-        self.functions.setdefault("load_taps", load_taps())
+        self.functions.setdefault(LOAD_TAPS.name, LOAD_TAPS)
         weight, columns = section.weight, self._taps(section)
         last = weight.dims[-1]
         if (
@@ -68,11 +68,11 @@ class Windows(Arguments):
                 "taps": columns,
                 "wide": wide,
             }
-            self._call(block, self.functions["load_taps"], known)
+            self._call(block, LOAD_TAPS, known)
 
     def turn(self, block: Block, section: Convolution) -> None:
         """Turn the taps of every field."""
-        self.functions.setdefault("turn_taps", turn_taps())
+        self.functions.setdefault(TURN_TAPS.name, TURN_TAPS)
         columns = self._taps(section)
         for part in section.fields:
             heads, rows = self.window.size(part.heads), self.taps[section.symbol.name, part]
@@ -84,7 +84,7 @@ class Windows(Arguments):
                 "heads": heads,
                 "taps": columns,
             }
-            self._call(block, self.functions["turn_taps"], known)
+            self._call(block, TURN_TAPS, known)
 
     # ---- one token
 
