@@ -17,15 +17,16 @@ needs_torch = pytest.mark.skipif(
 )
 
 
-def test_npz_keeps_bf16(tmp_path: Path) -> None:
+def test_npz_keeps_narrow_floats(tmp_path: Path) -> None:
     arrays = {
         "q": np.array([1.0, -2.5, np.inf], BF16),
+        "w": np.array([240.0, -(2.0**-9), np.inf], ml_dtypes.float8_e4m3),
         "s": np.array([[1.5]], np.float32),
         "n": np.array([3], np.int32),
     }
     gdsl.save_npz(tmp_path / "a.npz", arrays)
     back = gdsl.load_npz(tmp_path / "a.npz")
-    assert list(back) == ["q", "s", "n"]
+    assert list(back) == ["q", "w", "s", "n"]
     for name, array in arrays.items():
         assert back[name].dtype == array.dtype
         assert back[name].tobytes() == array.tobytes()
@@ -93,3 +94,12 @@ def test_bytes_and_file_agree(tmp_path: Path) -> None:
     arrays = {"a": np.arange(3.0)}
     save_npz(tmp_path / "a.npz", arrays)
     assert (tmp_path / "a.npz").read_bytes()[:2] == npz_bytes(arrays)[:2] == b"PK"
+
+
+@needs_torch
+def test_the_eight_bit_format_of_torch_is_refused_with_what_to_type() -> None:
+    import torch
+
+    tensor = torch.tensor([448.0]).to(torch.float8_e4m3fn)
+    with pytest.raises(RunError, match=r"astype\(ml_dtypes.float8_e4m3\)"):
+        from_caller("w", tensor)

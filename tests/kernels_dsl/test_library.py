@@ -72,6 +72,8 @@ CONTRACTS = {
     "kda_tkg": "q k v g beta a_log dt_bias out S scale lower_bound -> out S",
     "gdn_block_tkg": "hidden W_in_qkv W_in_z W_in_a W_in_b conv_weight conv_state A_log dt_bias"
     " norm_weight recurrent_state -> core_out conv_out state_out",
+    "gdn_block_tkg_fp8": "hidden W_in_qkv W_scale_qkv W_in_z W_scale_z W_in_a W_in_b conv_weight"
+    " conv_state A_log dt_bias norm_weight recurrent_state -> core_out conv_out state_out",
 }
 
 

@@ -52,6 +52,12 @@ def gdn_block_tkg(a: Arguments, window: str = "conv_out", state: str = "state_ou
     return {"core_out": out, window: windows, state: states}
 
 
+def gdn_block_tkg_fp8(a: Arguments) -> Outputs:
+    """The decode block on weights that are scaled per column: the weights themselves are."""
+    scaled = {f"W_in_{name}": a[f"W_in_{name}"] * a[f"W_scale_{name}"] for name in ("qkv", "z")}
+    return gdn_block_tkg({**a, **scaled})
+
+
 def gdn_block_tkg_pool(a: Arguments) -> Outputs:
     """The decode block on pools of windows and states."""
     x, z, raw_a, raw_b = _projected(a)

@@ -47,6 +47,7 @@ REFERENCES: dict[str, Reference] = {
     "gdn_block_tkg_inplace": partial(
         blocks.gdn_block_tkg, window="conv_state", state="recurrent_state"
     ),
+    "gdn_block_tkg_fp8": blocks.gdn_block_tkg_fp8,
     "gdn_block_tkg_pool": blocks.gdn_block_tkg_pool,
     "gdn_block_prefill": blocks.gdn_block_prefill,
     "gdn_mixer_prefill": blocks.gdn_mixer_prefill,

@@ -133,3 +133,37 @@ kernel index_kernel:
     assert "integers are declared" in error.value.diagnostics[0].message
     doubled = RUNNER.run(kernel_of(text), {"n": np.arange(3)}, RunOptions("float64"))
     assert doubled["out"].tolist() == [0, 2, 4]
+
+
+EIGHT_BITS = """
+kernel eight_bits:
+    axes N, C
+    input w: f8e4m3[N, C]
+    input x: f32[N]
+    output total: f32[C] = sum[N](x * w)
+    output rounded: f32[N] = f8e4m3(x)
+"""
+
+
+def test_eight_bits_are_read_exactly_and_rounded_to_where_the_text_says(
+    kernel_of: Callable[[str], Kernel],
+) -> None:
+    """All finite values of the type in one tensor; ties go to even, 248 and more to infinity."""
+    bits = np.arange(256, dtype=np.uint8).view(ml_dtypes.float8_e4m3)
+    w = bits[np.isfinite(bits.astype(np.float32))][None]
+    x = np.array([1.0], np.float32)
+    outputs = RUNNER.run(kernel_of(EIGHT_BITS), {"w": w, "x": x}, RunOptions("declared"))
+    np.testing.assert_array_equal(outputs["total"], w[0].astype(np.float32))
+    assert np.abs(outputs["total"]).max() == 240.0
+
+    x = np.array([1.0625, 1.1875, 2.0**-9, 2.0**-11, 247.0, 248.0, -1e9], np.float32)
+    arguments = {"w": np.zeros((7, 1), w.dtype), "x": x}
+    outputs = RUNNER.run(kernel_of(EIGHT_BITS), arguments, RunOptions("declared"))
+    wanted = [1.0, 1.25, 2.0**-9, 0.0, 240.0, np.inf, -np.inf]
+    np.testing.assert_array_equal(outputs["rounded"], np.array(wanted, np.float32))
+
+
+def test_eight_bits_are_not_taken_for_others(kernel_of: Callable[[str], Kernel]) -> None:
+    arguments = {"w": np.zeros((1, 1), BF16), "x": np.zeros(1, np.float32)}
+    with pytest.raises(RunError, match="`w` is bf16, but f8e4m3 is declared"):
+        RUNNER.run(kernel_of(EIGHT_BITS), arguments, RunOptions("declared"))

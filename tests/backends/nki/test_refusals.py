@@ -46,6 +46,20 @@ def test_refused_with_the_place(body: str, place: str) -> None:
     assert place in diagnostic.span.text
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("input v: f32", "input v: f8e4m3", "`v` is f8e4m3, but is no weight of a projection"),
+        ("step linear(q, k", "step linear(f8e4m3(q), k", "rounding to f8e4m3 is not emitted"),
+    ],
+)
+def test_eight_bits_are_for_weights(old: str, new: str, message: str) -> None:
+    text = RULE + KERNEL.format(body="    o, S = step linear(q, k, v, exp(g), S)")
+    assert "def refused(" in api.compile(api.loads(text), target="trn2").text
+    with pytest.raises(CompileError, match=message):
+        _ = api.compile(api.loads(text.replace(old, new)), target="trn2").text
+
+
 def test_the_page_of_the_code() -> None:
     page = (resources.files("gdsl.diagnostics") / "explain" / "E0521.md").read_text()
     failing, repaired = re.findall(r"```gdn\n(.*?)```", page, re.DOTALL)

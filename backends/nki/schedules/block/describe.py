@@ -25,6 +25,12 @@ def dataflow(plan: Plan) -> Iterator[str]:
         "A weight is stationary and the activation moves, so channels of a head come out on "
         "partitions, where convolutions and the rule want them: nothing goes through HBM."
     )
+    scales = [p.scale.name for p in sections.projections if p.scale is not None]
+    if scales:
+        yield (
+            f"Sums are multiplied with {_list(scales)} as they leave PSUM, where a channel has its "
+            "partition."
+        )
     if late:
         yield (
             f"Up to 128 rows (batch and heads of a core), {_list(late)} streams while "

@@ -28,6 +28,15 @@ def test_time_is_near_that_of_the_bytes(case: str) -> None:
     assert found.estimate.program_order <= CASES[case].factor * CASES[case].base(found)
 
 
+def test_eight_bits_take_little_more_than_half_the_time() -> None:
+    """The states and the small weights keep their bytes."""
+    sizes = CASES["b1"].sizes
+    narrow = estimate(api.load("gdn_block_tkg_fp8"), sizes, lnc=1).report
+    assert narrow.estimate.program_order <= 0.6 * report("b1").estimate.program_order
+    assert narrow.estimate.program_order <= 1.1 * narrow.hbm
+    assert sum(core.dma_bytes for core in narrow.cores) <= 1.01 * narrow.contract.hbm_bytes
+
+
 def test_one_row_takes_few_transfers() -> None:
     assert max(core.dma_count for core in report("b1").cores) <= 150
 

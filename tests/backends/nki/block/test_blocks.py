@@ -43,6 +43,19 @@ def test_cores_give_equal_bits(agree: Agree) -> None:
 
 
 @pytest.mark.parametrize("target", ["trn2", "trn3"])
+@pytest.mark.parametrize(
+    "changed", [{"B": 1, "Hk": 3, "K": 32, "V": 24}, {"B": 3, "Hk": 16, "G": 3, "K": 8, "V": 8}]
+)
+def test_weights_in_eight_bits(agree: Agree, changed: dict[str, int], target: str) -> None:
+    """One tile of rows, and several; both cores give the bits of one."""
+    sizes = {**BLOCK, **changed}
+    _, one = agree("gdn_block_tkg_fp8", sizes, target=target)
+    _, two = agree("gdn_block_tkg_fp8", sizes, target=target, lnc=2)
+    for name, array in one.items():
+        assert array.tobytes() == two[name].tobytes(), name
+
+
+@pytest.mark.parametrize("target", ["trn2", "trn3"])
 @pytest.mark.parametrize("kernel", ["gdn_block_tkg_inplace", "qwen3next_block_tkg"])
 def test_other_texts_of_the_block(agree: Agree, kernel: str, target: str) -> None:
     agree(kernel, BLOCK, target=target, lnc=2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import resources
+
 import pytest
 
 import gdsl
@@ -47,6 +49,27 @@ def test_block_of_one_packed_projection() -> None:
     assert {name for name, value in values.items() if value.port.silu} == {"q", "k", "v"}
     assert {name for name, value in values.items() if value.late} == {"z"}
     assert [output.name for output in sections.outputs] == ["core_out", "state_out"]
+
+
+def test_a_scale_per_channel_belongs_to_its_projection() -> None:
+    """A scale per head is no scale of channels: it stays in the text."""
+    text = (resources.files("kernels_dsl") / "gdn_block_tkg.gdn").read_text(encoding="utf-8")
+    head, kernel = text[: text.index("kernel ")], text[text.index("kernel gdn_block_tkg_fp8:") :]
+    kernel = kernel[: kernel.index("shapes ")]
+    kernel = kernel.replace("input W_in_a, W_in_b: bf16", "input W_in_a, W_in_b: f8e4m3")
+    kernel = kernel.replace("    input conv_w", "    input scale_b: f32[Hv]\n    input conv_w")
+    kernel = kernel.replace("hidden * W_in_b)", "hidden * W_in_b) * scale_b")
+    kernel = kernel.replace("W_in_b, conv_w", "W_in_b, scale_b, conv_w")
+    sections = sections_of(head + kernel)
+    scales = {p.weight.name: p.scale.name if p.scale else None for p in sections.projections}
+    assert scales == {
+        "W_in_qkv": "W_scale_qkv",
+        "W_in_z": "W_scale_z",
+        "W_in_a": None,
+        "W_in_b": None,
+    }
+    assert "scale_b" in {symbol.name for symbol in sections.mentioned}
+    assert "def gdn_block_tkg_fp8(" in gdsl.compile(gdsl.loads(head + kernel), target="trn2").text
 
 
 def test_fields_packed_within_each_key_head() -> None:
