@@ -17,18 +17,14 @@ def refuse_narrow(plan: Plan) -> None:
 
     A kernel without a rule is nothing but projections; its own schedule refuses the rest.
     """
-    narrow = [
-        item
-        for item in plan.kernel.kernel.inputs
-        if isinstance(item.dtype, Dtype) and item.dtype.only_read
-    ]
+    narrow = [item for item in plan.kernel.kernel.inputs if item.dtype == Dtype.F8E4M3]
     if not narrow or not plan.runs:
         return
     weights = {p.weight.name for p in cut(plan).projections} if plan.form == "decode" else set()
     for item in narrow:
         if item.name not in weights:
             raise refuse(
-                f"`{item.name}` is {item.dtype.value}, but is no weight of a projection",
+                f"`{item.name}` is {Dtype.F8E4M3.value}, but is no weight of a projection",
                 item.span,
                 label="expected bf16, f16 or f32",
             )

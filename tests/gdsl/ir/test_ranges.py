@@ -119,7 +119,7 @@ def test_no_reduction_escapes(name: str, known: bool) -> None:
 
 
 @settings(max_examples=80, deadline=None)
-@given(st.data(), st.sampled_from([Dtype.BF16, Dtype.F16, Dtype.F32]))
+@given(st.data(), st.sampled_from([d for d in Dtype if d.is_float]))
 def test_no_rounded_value_escapes(data: st.DataObject, dtype: Dtype) -> None:
     box = data.draw(intervals())
     value = data.draw(member(box))

@@ -150,13 +150,13 @@ class BlockFront(Front):
 
     def _operand(self, projection: Projection) -> Element:
         """What moves through a weight is in its dtype, or in that of the first activation."""
-        moving, section = projection.moving, projection
-        while section.weight.dtype == Dtype.F8E4M3:
-            if isinstance(moving, Input):
-                return self.contract.tensors[moving.name].element
-            assert isinstance(moving.section, Projection)
-            moving, section = moving.section.moving, moving.section
-        return self.contract.tensors[section.weight.name].element
+        if projection.weight.dtype != Dtype.F8E4M3:
+            return self.contract.tensors[projection.weight.name].element
+        moving = projection.moving
+        if isinstance(moving, Input):
+            return self.contract.tensors[moving.name].element
+        assert isinstance(moving.section, Projection)
+        return self._operand(moving.section)
 
     # ---- convolutions
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -64,6 +66,15 @@ def test_other_texts_of_the_block(agree: Agree, kernel: str, target: str) -> Non
 def test_kda_block(agree: Agree) -> None:
     sizes = {"B": 2, "Hid": 128, "H": 3, "K": 16, "V": 16, "W": 4, "R": 24}
     agree("kda_block_tkg", sizes, lnc=2)
+
+
+def test_low_rank_gates_in_eight_bits(agree: Agree) -> None:
+    """What moves through the second weight stays in 16 bits, as the text rounds it."""
+    text = (resources.files("kernels_dsl") / "kda_block_tkg.gdn").read_text(encoding="utf-8")
+    narrow = re.sub(r"input (W_f_up.*): bf16", r"input \1: f8e4m3", text)
+    assert narrow != text
+    sizes = {"B": 2, "Hid": 128, "H": 3, "K": 16, "V": 16, "W": 4, "R": 24}
+    agree(narrow, sizes, lnc=2)
 
 
 @pytest.mark.parametrize("lnc", [1, 2])
