@@ -1,7 +1,7 @@
 """The window in front of a chunked rule: the filter of a convolution kernel, as one function.
 
-Its channels are those of the packed axis as a whole. Cores share channels here and heads later, so
-that they meet before the first of them reads what the other wrote.
+Its channels are those of the packed axis as a whole; cores share them, whatever heads they take
+later.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from attrs import evolve, frozen
 from backends.nki.contract import Contract
 from backends.nki.program.build import Block, Names, compare
 from backends.nki.program.nodes import Function, Space, Tile
-from backends.nki.program.numbers import NONE, Name, Number, Query
+from backends.nki.program.numbers import NONE, Name, Number
 from backends.nki.program.outline import outline
-from backends.nki.program.structures import tupled
 from backends.nki.refusal import refuse
 from backends.nki.schedules.chunked.front import Filtered
 from backends.nki.schedules.window.filter import Filter
@@ -48,7 +47,8 @@ class Filtering:
             contract.new_element(token.dtype),
             Space.SHARED_HBM,
         )
-        result = main.create(tile)
+        main.create(tile)
+        contract.tensors[tile.name] = tile
         kernel = evolve(contract.kernel, axes=(*contract.kernel.axes, Axis(CHANNELS)))
         outputs = {**contract.outputs, filter.out.name: tile}
         held = evolve(contract, kernel=kernel, outputs=outputs)
@@ -60,9 +60,6 @@ class Filtering:
         functions = write_filter(block, filter, held, taps, absent)
         whole = outline("filter_channels", DOC, block.statements, known=module)
         main.call(whole.name, *(Name(p) for p in whole.parameters))
-        with main.when(compare(">", Query("nl.num_programs(0)"), 1)) as both:
-            both.comment("Heads read what the other core filtered.")
-            both.do("core_barrier", data=result, cores=tupled(0, 1))
         return (*functions, whole)
 
     @property

@@ -9,6 +9,7 @@ is left of the text is a kernel over these tensors, and is planned as any other.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import assert_never
 
 from attrs import evolve, frozen
 
@@ -27,10 +28,20 @@ from gdsl.algorithm.choose import choose
 from gdsl.algorithm.plan import ChunkedRun, Plan
 from gdsl.canonical.canonicalize import canonicalize
 from gdsl.canonical.form import Window
-from gdsl.ir.dims import Dim
+from gdsl.ir.dims import Atom, Dim
 from gdsl.ir.dtypes import Dtype
 from gdsl.ir.kernel import Input
-from gdsl.ir.types import DtypeVar
+from gdsl.ir.node import Symbol
+from gdsl.ir.types import DtypeVar, Type
+
+
+@frozen
+class Projected:
+    """The result of a projection in HBM: token by token, the columns of its weight."""
+
+    item: Input
+    section: Projection
+    moving: Input
 
 
 @frozen
@@ -54,6 +65,7 @@ class Front:
     sources: Mapping[str, str]
     """Tensors of the plan that are a field of another tensor, or all of it: its name."""
     filtered: Filtered | None = None
+    projected: tuple[Projected, ...] = ()
 
 
 def front_of(plan: Plan) -> Front:
@@ -65,15 +77,21 @@ def front_of(plan: Plan) -> Front:
         raise refuse("a window in front of a rule token by token is not emitted", windows[0].span)
     sections = cut(plan)
     names = _names(plan)
-    filtered = _filtered(sections, names)
+    projected = {
+        section.symbol: _projected(section, sections, names) for section in sections.projections
+    }
+    filtered = _filtered(sections, projected, names)
     inputs, sources, fields = [], {}, {}
     for value in sections.values:
-        source = filtered.token if filtered and _is(value, filtered) else _given(value)
+        source = (
+            filtered.token if filtered and _is(value, filtered) else _source(value.port, projected)
+        )
         name = names.fresh(value.name)
         inputs.append(_input(value, name, source.dims, source.dtype))
         sources[name] = filtered.name if filtered and _is(value, filtered) else source.name
         fields[name] = dict(value.port.field.packed)
-    return Front(_planned(plan, sections, inputs), fields, sources, filtered)
+    left = _planned(plan, sections, inputs)
+    return Front(left, fields, sources, filtered, tuple(projected.values()))
 
 
 def _names(plan: Plan) -> Names:
@@ -107,27 +125,62 @@ def _is(value: Value, filtered: Filtered) -> bool:
     return value.port.section is filtered.section
 
 
-def _given(value: Value) -> Input:
-    match value.port.section:
+def _source(port: Port, projected: Mapping[Symbol, Projected]) -> Input:
+    """The tensor in HBM that a port is a field of."""
+    match port.section:
         case Given(input=item):
             return item
+        case Projection(symbol=symbol):
+            return projected[symbol].item
+        case Convolution(run=run):
+            raise refuse("a window over the result of a window", run.span)
         case section:
-            raise _projected(section)
+            assert_never(section)
 
 
-def _projected(section: Projection | Convolution) -> Exception:
-    return refuse(
-        "a projection in front of a rule in chunks is not emitted yet",
-        section.weight.span,
-        label="the weight of a projection",
-        help="pass its result to this kernel as an input, as `gdn_mixer_prefill` takes it",
+# ---- projections
+
+
+def _projected(section: Projection, sections: Sections, names: Names) -> Projected:
+    """A projection of tokens that are an input, in the dtype that a window rounds them to."""
+    moving, weight = section.moving, section.weight
+    if (
+        not isinstance(moving, Input)
+        or not _are_rows(moving, section)
+        or weight.dims[0] != Atom(section.axis)
+    ):
+        raise refuse(
+            "a projection in front of a rule in chunks needs tokens [batch, tokens, hidden] that "
+            "are an input, and a weight [hidden, columns]",
+            weight.span,
+            label="the weight of a projection",
+            help="pass its result to this kernel as an input",
+        )
+    if moving.dtype != weight.dtype or section.rounded not in (None, moving.dtype):
+        raise refuse("a projection whose tokens and weight differ in dtype", weight.span)
+    windows = [c for c in sections.convolutions if section in {p.section for p in c.token}]
+    rounded = {c.rounded for c in windows if c.rounded is not None}
+    dtype = rounded.pop() if len(rounded) == 1 else Dtype.F32
+    dims = (*moving.dims[:-1], *weight.dims[1:])
+    name = names.fresh(f"{section.symbol.name}_hbm")
+    axes = (*moving.type.axes[:-1], *(a for a in weight.type.axes if a != section.axis))
+    item = Input(section.symbol, name, dtype, dims, Type(axes, dtype))
+    return Projected(item, section, moving)
+
+
+def _are_rows(moving: Input, section: Projection) -> bool:
+    """Whether hidden channels of each token lie side by side, and tokens one after the other."""
+    return all(isinstance(dim, Atom) for dim in moving.dims) and moving.dims[-1] == Atom(
+        section.axis
     )
 
 
 # ---- the window
 
 
-def _filtered(sections: Sections, names: Names) -> Filtered | None:
+def _filtered(
+    sections: Sections, projected: Mapping[Symbol, Projected], names: Names
+) -> Filtered | None:
     """The one window in front of the rule."""
     if not sections.convolutions:
         return None
@@ -138,17 +191,14 @@ def _filtered(sections: Sections, names: Names) -> Filtered | None:
             more[0].run.span,
             help="filter channels side by side: one window over a packed axis",
         )
-    token, silu = _token(section), _silu(section, sections)
+    token, silu = _token(section, projected), _silu(section, sections)
     return Filtered(names.fresh(f"{section.symbol.name}_hbm"), section, token, silu)
 
 
-def _token(section: Convolution) -> Input:
+def _token(section: Convolution, projected: Mapping[Symbol, Projected]) -> Input:
     """The tensor of raw tokens; all its channels, in the order of the fields."""
-    found: dict[str, Input] = {}
-    for port in section.token:
-        if not isinstance(port.section, Given):
-            raise _projected(port.section)
-        found[port.section.input.name] = port.section.input
+    sources = [_source(port, projected) for port in section.token]
+    found = {source.name: source for source in sources}
     parts = tuple(port.field.packed for port in section.token)
     if len(found) != 1 or parts != tuple(part.packed for part in section.fields):
         raise refuse("a window of several tensors is not emitted yet", section.run.span)
