@@ -19,11 +19,14 @@ from gdsl.algorithm.plan import ChunkedRun, Plan
 from gdsl.algorithm.precision import EXACT, Precision
 from gdsl.canonical.evaluate import RunInput, RunOutput, run_tokens
 from gdsl.canonical.evaluate_kernel import DECLARED, FLOAT32, FLOAT64, evaluate_kernel
+from gdsl.canonical.form import Window
 from gdsl.canonical.values import Named, Scope
 from gdsl.canonical.values import evaluate as value_of
 from gdsl.ir.dtypes import Dtype
-from gdsl.ir.kernel import Run
+from gdsl.ir.expr import Cast, Expr, Unpack
+from gdsl.ir.kernel import Kernel, Let, Run
 from gdsl.ir.node import Symbol
+from gdsl.ir.traverse import children, symbols, with_children
 
 Array = NDArray[Any]
 _ARITHMETIC = {"float64": FLOAT64, "float32": FLOAT32, "plan": DECLARED}
@@ -48,8 +51,7 @@ def evaluate(
     ) -> RunOutput:
         planned = runs[run.state_out]
         if not isinstance(planned, ChunkedRun):
-            found = run_tokens(run, planned.canonical, given, scope)
-            return found if operands is None else _passed_on(plan, found, scope, operands)
+            return run_tokens(run, planned.canonical, given, scope)
         segments = planned.chunk.segments
         log = value_of(segments.log, values, scope) if segments is not None else None
         rounding = Precision(scope.dtype, planned.chunk.operands or operands)
@@ -62,16 +64,29 @@ def evaluate(
             rounding if precision == "plan" else _exact(scope),
         )
 
-    return evaluate_kernel(plan.kernel.kernel, arguments, run_one, _ARITHMETIC[precision])
+    kernel = plan.kernel.kernel
+    if operands is not None and any(isinstance(run, ChunkedRun) for run in plan.runs):
+        kernel = _kept(kernel, plan, operands)
+    return evaluate_kernel(kernel, arguments, run_one, _ARITHMETIC[precision])
 
 
-def _passed_on(plan: Plan, found: RunOutput, scope: Scope, operands: Dtype) -> RunOutput:
-    """What a run in front of a rule in chunks passes on: vectors in the dtype of the operands."""
-    if not any(isinstance(run, ChunkedRun) for run in plan.runs):
-        return found
-    rounding = Precision(scope.dtype, operands)
-    results = (evolve(result, data=rounding.operand(result.data)) for result in found.results)
-    return evolve(found, results=tuple(results))
+def _kept(kernel: Kernel, plan: Plan, operands: Dtype) -> Kernel:
+    """The kernel with fields of what a window gave in the dtype they are kept in."""
+    windows = {r for run, form in plan.kernel.runs if isinstance(form, Window) for r in run.results}
+
+    def rounded(expr: Expr) -> Expr:
+        old = children(expr)
+        new = with_children(expr, tuple(rounded(child) for child in old)) if old else expr
+        if isinstance(new, Unpack) and windows & set(symbols(new)):
+            return Cast(operands, new, new.type, span=new.span)
+        return new
+
+    return evolve(
+        kernel,
+        body=tuple(
+            evolve(s, value=rounded(s.value)) if isinstance(s, Let) else s for s in kernel.body
+        ),
+    )
 
 
 def _exact(scope: Scope) -> Precision:

@@ -1,4 +1,4 @@
-"""A window in front of a rule in chunks: `gdn_mixer_prefill` and texts like it."""
+"""A window and projections in front of a rule in chunks: `gdn_mixer_prefill`, `gdn_block_prefill`."""
 
 import pytest
 
@@ -48,3 +48,23 @@ def test_sums_with_silu_and_without_are_refused() -> None:
     text += "    q, k, r = unpack[C](silu(y))\n    a, b, v = unpack[C](y)\n" + REST
     with pytest.raises(CompileError, match="with silu and without"):
         gdsl.compile(gdsl.loads(text))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "hidden", "regime", "cores"),
+    [(1, 128, "gaussian", (1,)), (130, 256, "padding", (1,)), (130, 256, "lnc-bits", (1, 2))],
+)
+def test_projections_in_front(
+    tokens: int, hidden: int, regime: str, cores: tuple[int, ...]
+) -> None:
+    """Whole layers: one token, rows of other lengths, columns and heads shared by two cores."""
+    report = gdsl.verify(
+        gdsl.load("gdn_block_prefill"),
+        shape={"B": 1, "T": tokens, "Hid": hidden, "Hk": 2, "G": 2, "K": 32, "V": 32, "W": 4},
+        targets=["trn2"],
+        lnc=cores,
+        regimes=[regime],
+        settings={"inverse": "neumann"},
+        precisions=["bf16"],
+    )
+    assert report.ok, report
