@@ -1,4 +1,4 @@
-"""A window and projections in front of a rule in chunks: `gdn_mixer_prefill`, `gdn_block_prefill`."""
+"""Windows and projections before a rule in chunks: `gdn_mixer_prefill`, `gdn_block_prefill`."""
 
 import pytest
 
@@ -26,9 +26,11 @@ REST = """
 
 @pytest.mark.parametrize(
     ("tokens", "regime", "cores"),
-    [(1, "zero-state", (1,)), (3, "lengths", (1,)), (130, "lnc-bits", (1, 2))],
+    [(1, "zero-state", "widened", (1,)), (3, "lengths", "bf16", (1,)), (130, "lnc-bits", (1, 2))],
 )
-def test_short_and_long_prompts(tokens: int, regime: str, cores: tuple[int, ...]) -> None:
+def test_short_and_long_prompts(
+    tokens: int, regime: str, precision: str, cores: tuple[int, ...]
+) -> None:
     """T of one, of W - 1, and across chunks; windows left out, rows of any length, two cores."""
     shape = {"B": 2, "T": tokens, "Hk": 2, "G": 2, "K": 32, "V": 32, "W": 4}
     report = gdsl.verify(
@@ -38,7 +40,7 @@ def test_short_and_long_prompts(tokens: int, regime: str, cores: tuple[int, ...]
         lnc=cores,
         regimes=[regime],
         settings={"inverse": "neumann"},
-        precisions=["bf16"],
+        precisions=[precision],
     )
     assert report.ok, report
 
