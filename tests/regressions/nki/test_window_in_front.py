@@ -25,8 +25,12 @@ REST = """
 
 
 @pytest.mark.parametrize(
-    ("tokens", "regime", "cores"),
-    [(1, "zero-state", "widened", (1,)), (3, "lengths", "bf16", (1,)), (130, "lnc-bits", (1, 2))],
+    ("tokens", "regime", "precision", "cores"),
+    [
+        (1, "zero-state", "widened", (1,)),
+        (3, "lengths", "bf16", (1,)),
+        (130, "lnc-bits", "bf16", (1, 2)),
+    ],
 )
 def test_short_and_long_prompts(
     tokens: int, regime: str, precision: str, cores: tuple[int, ...]
