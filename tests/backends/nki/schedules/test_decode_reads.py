@@ -71,7 +71,6 @@ def test_fp32_inputs_are_judged_as_bf16_when_the_reads_are_rounded() -> None:
     assert precisions(kernel, {})["fp32"].is_fp32
     lowered = precisions(kernel, LOW)["fp32"]
     assert not lowered.is_fp32
-    assert not lowered.settings
 
 
 def test_what_the_delta_is_made_from_is_read_in_bf16() -> None:
