@@ -45,6 +45,7 @@ from backends.nki.program.nodes import (
 from backends.nki.program.numbers import Number, evaluate
 
 PSUM_BANK_BYTES = 2048
+WORD_BYTES = 4
 
 
 @define(eq=False)
@@ -61,6 +62,11 @@ class Traced:
         """Note that an instruction uses the tile."""
         self.born = clock if self.born < 0 else self.born
         self.last = clock
+
+    def words(self) -> _Seen:
+        """Return the tile seen four bytes at a time."""
+        *outer, last = self.shape
+        return _Seen(self, (*outer, last * self.element_bytes // WORD_BYTES), WORD_BYTES)
 
     @property
     def bytes_per_partition(self) -> int:
@@ -186,13 +192,17 @@ class _Trace:
 class _Seen:
     """A view of a tile inside a function: its own shape, the tile's lifetime."""
 
-    def __init__(self, tile: Traced, shape: tuple[int, ...]) -> None:
+    def __init__(self, tile: Traced, shape: tuple[int, ...], element_bytes: int) -> None:
         self._tile = tile
         self.shape = shape
-        self.element_bytes = tile.element_bytes
+        self.element_bytes = element_bytes
 
     def touch(self, clock: int) -> None:
         self._tile.touch(clock)
+
+
+def _seen(held: Any, shape: tuple[Number, ...], names: Mapping[str, Any]) -> _Seen:
+    return _Seen(held, tuple(int(evaluate(size, names)) for size in shape), held.element_bytes)
 
 
 def _argument(operand: Operand, names: Mapping[str, Any]) -> Any:
@@ -201,9 +211,9 @@ def _argument(operand: Operand, names: Mapping[str, Any]) -> Any:
             held = names[tile.name]
             if index is None:
                 return held
-            return _Seen(held, tuple(int(evaluate(size, names)) for size in shape))
+            return _seen(held, shape, names)
         case Pattern(tile=tile, shape=shape):
-            return _Seen(names[tile.name], tuple(int(evaluate(size, names)) for size in shape))
+            return _seen(names[tile.name], shape, names)
         case Number():
             return evaluate(operand, names)
         case _:

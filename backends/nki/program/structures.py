@@ -65,6 +65,22 @@ class DtypeName(Structure):
 
 
 @frozen(str=False)
+class Words(Structure):
+    """`tile.view(nl.uint32)`: the same bits four bytes at a time."""
+
+    tile: str
+
+    def written(self) -> str:
+        return f"{self.tile}.view(nl.uint32)"
+
+    def valued(self, names: Mapping[str, Any]) -> Any:
+        return names[self.tile].words()
+
+    def parts(self) -> tuple[Number, ...]:
+        return (Name(self.tile),)
+
+
+@frozen(str=False)
 class Item(Structure):
     """`holder[index]` of a list, a tuple or a record."""
 

@@ -45,7 +45,8 @@ follows the rule before they leave. Both are straight pieces, cut where an engin
 another (`cut`); the cuts are steps of the pipeline. Norms, gates and a gated norm of the output
 take about 1.1 us more per chunk and lane than finished gates and normalised keys.
 
-Rows with a length select their live tokens (dead ones may hold NaN) and transpose on TensorE.
+Rows with a length select their live tokens (dead ones may hold NaN), 16-bit ones two at a time as
+words of four bytes, and are then turned by transfers from SBUF to SBUF.
 
 What stands in front of the rule (`front`: projections, a window, fields of a packed axis) is cut
 off the text. Projections (`projecting`) and the window (`filtering`, the schedule of convolutions)

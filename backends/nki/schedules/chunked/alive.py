@@ -1,7 +1,7 @@
 """Tokens that count and tokens that are padding, for kernels with a length per row.
 
 Dead tokens may hold anything: they are replaced by zeros, never multiplied. Rows that were selected
-on chip are turned on TensorE, since the transposing transfer would bring the dead ones along.
+on chip are turned by a transfer from there, since one from HBM would bring the dead ones along.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from backends.nki.program.nodes import (
     Tile,
     View,
 )
-from backends.nki.program.numbers import NONE, ONE, ZERO, Extent, Literal, Name, Number
-from backends.nki.program.structures import Item, Length
+from backends.nki.program.numbers import NONE, ONE, ZERO, Choice, Extent, Literal, Name, Number
+from backends.nki.program.structures import Item, Length, Words
 from backends.nki.schedules.chunked.gate_terms import CHUNKS, FIRST
 from backends.nki.schedules.chunked.operators import LESS
 from backends.nki.schedules.chunked.records import CHUNK, TEAM
@@ -86,6 +86,14 @@ def length_of(block: Block, schedule: Schedule, valid: Input, partitions: Number
     block.do("dma_copy", dst=length, src=source)
     block.do("tensor_copy", dst=length_f32, src=length, engine=GPSIMD)
     return length_f32
+
+
+def words_of(tile: str, width: Number) -> Number:
+    """Return a tile as VectorE selects it fastest: four bytes at a time.
+
+    Only if a slot of `width` elements of two bytes is a whole number of words.
+    """
+    return Choice(compare("==", width % 2, 0), Words(tile), Name(tile))
 
 
 def _only() -> Function:

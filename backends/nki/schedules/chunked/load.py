@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from backends.nki.program.build import Block, compare, part
-from backends.nki.program.nodes import Function, If, Space, View
+from backends.nki.program.nodes import F32, Element, Function, If, Pattern, View
 from backends.nki.program.numbers import (
     NONE,
     ONE,
     ZERO,
     Choice,
+    Extent,
     Literal,
     Name,
     Number,
@@ -19,6 +20,7 @@ from backends.nki.program.numbers import (
     smallest,
 )
 from backends.nki.program.structures import EMPTY, Item, Record, Slice, Text
+from backends.nki.schedules.chunked.alive import words_of
 from backends.nki.schedules.chunked.gates import per_slot
 from backends.nki.schedules.chunked.prepare import Step
 from backends.nki.schedules.chunked.records import (
@@ -29,11 +31,10 @@ from backends.nki.schedules.chunked.records import (
     STEPS,
     TEAM,
     VALUES,
-    like,
 )
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.stage import Stage
-from backends.nki.select.layouts import GPSIMD, TENSOR, VECTOR
+from backends.nki.select.layouts import GPSIMD
 from gdsl.ir.kernel import Input
 
 COUNT, POSITION, FIRST_CHUNK = Name("count"), Name("position"), Name("chunk")
@@ -44,7 +45,7 @@ def functions(schedule: Schedule) -> Iterator[Function]:
     yield _load_group(schedule)
     if schedule.scan.valid is not None:
         yield _keep("keep_vectors", _kept_first(schedule))
-        yield _keep("keep_values", _others(schedule), raw_v="v_sb" in schedule.around.used)
+        yield _keep("keep_values", _others(schedule))
         yield _turn_vectors()
 
 
@@ -188,35 +189,41 @@ def _transfers(schedule: Schedule, stage: Stage, tiles: Mapping[str, View]) -> N
             body.call("load_rows", to, source, offsets, step, *(inner or [ONE]), tokens, width)
 
 
-def _kept_first(schedule: Schedule) -> tuple[tuple[str, Number], ...]:
-    """What scores are made of, and the width of a slot."""
-    logs = ("g",) if schedule.scan.channels and not schedule.around.log_computed else ()
-    return (("k_sb", KEYS), ("q_sb", KEYS), *((name, KEYS) for name in logs))
+Kept = tuple[str, Number, Element]
+"""A tile of a group, the width of a slot, the type of its elements."""
 
 
-def _others(schedule: Schedule) -> tuple[tuple[str, Number], ...]:
-    """What else lies in a group, and the width of a slot."""
-    extra = tuple((extra.name, extra.width) for extra in schedule.around.extra)
-    return (("v", VALUES), *extra)
+def _kept_first(schedule: Schedule) -> tuple[Kept, ...]:
+    """What scores are made of."""
+    vectors = tuple((name, KEYS, schedule.operand) for name in ("k_sb", "q_sb"))
+    given = schedule.scan.channels and not schedule.around.log_computed
+    return (*vectors, ("g", KEYS, F32)) if given else vectors
 
 
-def _keep(name: str, kept: Sequence[tuple[str, Number]], *, raw_v: bool = False) -> Function:
-    doc = f"{', '.join(field for field, _ in kept)} without what dead tokens hold."
+def _others(schedule: Schedule) -> tuple[Kept, ...]:
+    """What else lies in a group."""
+    extra = tuple((extra.name, extra.width, extra.element) for extra in schedule.around.extra)
+    return (("v", VALUES, schedule.operand), *extra)
+
+
+def _keep(name: str, kept: Sequence[Kept]) -> Function:
+    doc = f"{', '.join(field for field, _, _ in kept)} without what dead tokens hold."
     stage = Stage(name, ("group",), doc)
-    fields = dict.fromkeys((*("gates", "lanes", "steps", "column"), *_names(kept)))
+    fields = dict.fromkeys((*("gates", "lanes", "steps", "slots", "column"), *_names(kept)))
     stage.numbers("group", *fields)
     with _alive(stage) as (block, alive):
-        for field, width in kept:
-            values = per_slot(alive, ZERO, width)
-            block.call("only_alive", Name(field), values, result=field)
-            block.put("group", **{field: Name(field)})
-        if raw_v:
-            block.put("group", v_sb=Name("v"))
+        for field, width, element in kept:
+            if element == F32 or width == ONE:
+                block.call("only_alive", Name(field), per_slot(alive, ZERO, width))
+                continue
+            words = block.let(f"{field}_words", words_of(field, width))
+            predicate = per_slot(alive, ZERO, Extent(str(words), 1) // SLOTS)
+            block.call("only_alive", words, predicate)
     return stage.done()
 
 
-def _names(kept: Sequence[tuple[str, Number]]) -> Iterator[str]:
-    for field, width in kept:
+def _names(kept: Sequence[Kept]) -> Iterator[str]:
+    for field, width, _ in kept:
         yield from (str(width), field)
 
 
@@ -227,16 +234,14 @@ def _turn_vectors() -> Function:
     kq_T, k_sb, q_sb = stage.of_group("kq_T", "k_sb", "q_sb")
     (alive,) = stage.tiles("gates", "alive")
     with stage.block.when(compare("!=", Name(alive.tile.name), NONE)) as block:
-        turned = block.tile("turned", (KEYS, SLOTS * PAIR), like(kq_T), Space.PSUM)
-        with block.loop("slot", 0, SLOTS) as (body, slot):
-            for first, vectors in ((ZERO, k_sb), (CHUNK, q_sb)):
-                body.do(
-                    "nc_transpose",
-                    dst=part(turned, None, (slot * PAIR + first, CHUNK)),
-                    data=part(vectors, None, (slot * KEYS, KEYS)),
-                    engine=TENSOR,
-                )
-        block.do("tensor_copy", dst=kq_T, src=turned, engine=VECTOR)
+        for first, vectors in ((ZERO, k_sb), (CHUNK, q_sb)):
+            block.do(
+                "dma_transpose",
+                dst=Pattern(kq_T.tile, ((SLOTS * PAIR, KEYS), (PAIR, SLOTS), (ONE, CHUNK)), first),
+                src=Pattern(
+                    vectors.tile, ((SLOTS * KEYS, CHUNK), (KEYS, SLOTS), (ONE, KEYS)), ZERO
+                ),
+            )
     return stage.done()
 
 
