@@ -71,6 +71,8 @@ class Loaded:
     axis: str | None
     width: Number
     element: Element
+    of_log: bool
+    """Whether the log decay per channel, which is selected itself, is all that is made of it."""
 
 
 @define
@@ -246,6 +248,8 @@ class Around:
     def _hold_inputs(self, roots: list[Term]) -> None:
         f = self.formulas
         vectors = {f.query.leaf: "q_sb", f.key.leaf: "k_sb", f.value.leaf: "v_sb"}
+        others = (root for root in roots if root != f.log or not self.log_computed)
+        kept = inputs_in(f.tokens, others)
         for leaf, item in inputs_in(f.tokens, iter(roots)).items():
             each = ONE if leaf.wide is None else self.selector.sizes[leaf.wide]
             if leaf.stage is not Stage.INPUTS:
@@ -262,7 +266,7 @@ class Around:
                         "values of every token",
                         item.span,
                     )
-                self.extra.append(Loaded(name, item, leaf.wide, each, element))
+                self.extra.append(Loaded(name, item, leaf.wide, each, element, leaf not in kept))
         result = _tile("output", LANES * VALUES, F32, Space.PSUM)
         self.selector.hold(f.result, result, Layout.TOKENS)
 

@@ -201,9 +201,10 @@ def _kept_first(schedule: Schedule) -> tuple[Kept, ...]:
 
 
 def _others(schedule: Schedule) -> tuple[Kept, ...]:
-    """What else lies in a group."""
-    extra = tuple((extra.name, extra.width, extra.element) for extra in schedule.around.extra)
-    return (("v", VALUES, schedule.operand), *extra)
+    """What else lies in a group, but for what a selected log decay is made of."""
+    extra = (extra for extra in schedule.around.extra if not extra.of_log)
+    rest = tuple((extra.name, extra.width, extra.element) for extra in extra)
+    return (("v", VALUES, schedule.operand), *rest)
 
 
 def _keep(name: str, kept: Sequence[Kept]) -> Function:
