@@ -77,13 +77,17 @@ def test_the_plan_decides_what_is_emitted() -> None:
     assert "SUBBLOCK = 8 " in text
 
 
-def test_the_estimated_time_per_chunk_and_head_with_a_bounded_gate() -> None:
-    """At most 4.0 us where every row has all tokens."""
+@pytest.mark.parametrize(("lengths", "bar"), [(False, 3.7), (True, 4.0)])
+def test_the_estimated_time_per_chunk_and_head_with_a_bounded_gate(
+    lengths: bool, bar: float
+) -> None:
+    """At most 3.7 us where every row has all tokens, 4.0 us where rows have lengths."""
     definition = api.load("kda_cte_bounded")
     sizes = resolve_sizes(definition.kernel, (), "B=1,Hk=8,G=1,T=2048,K=128,V=128")
     given = shapes_only(definition.kernel, sizes, bind_dtypes(definition.kernel, Dtype.BF16))
-    del given["valid_len"]
+    if not lengths:
+        del given["valid_len"]
     program = api.compile(definition, target="trn2").compilation.program
     traces = trace(program, definition.kernel, given, lnc=1).traces
     report = registry.profiler().profile(traces, "trn2", None, CostOptions())
-    assert report.estimate.program_order / (8 * 16) <= 4.0
+    assert report.estimate.program_order / (8 * 16) <= bar
