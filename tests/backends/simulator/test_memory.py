@@ -47,9 +47,9 @@ def arrays(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[weakref.ref[Any]]]:
 
     def remember(storage: Storage) -> None:
         make(storage)
-        made.append(
-            weakref.ref(storage._data.base if storage._data.base is not None else storage._data)
-        )
+        data = storage._data
+        assert data is not None
+        made.append(weakref.ref(data if data.base is None else data.base))
 
     monkeypatch.setattr(Storage, "_make", remember)
     gc.collect()

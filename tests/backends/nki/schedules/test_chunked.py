@@ -6,7 +6,9 @@ rounds where the plan does.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import ml_dtypes
@@ -32,6 +34,9 @@ from gdsl.runner import RunOptions
 
 Array = NDArray[Any]
 BF16 = ml_dtypes.bfloat16
+
+Settings = Mapping[str, str | int]
+DEFAULT: Settings = MappingProxyType({})
 
 
 @cache
@@ -64,7 +69,7 @@ def arguments(
 
 
 def run(
-    values: dict[str, Any], lnc: int = 1, name: str = "gdn_cte", **settings: str | int
+    values: dict[str, Any], lnc: int = 1, name: str = "gdn_cte", settings: Settings = DEFAULT
 ) -> SimResult:
     copies = {n: x.copy() if isinstance(x, np.ndarray) else x for n, x in values.items()}
     return simulate(emitted(name, **settings), name, copies, lnc=lnc)
@@ -80,7 +85,7 @@ def errors(found: Array, reference: Array) -> tuple[float, float]:
 
 
 def judged(
-    result: SimResult, values: dict[str, Any], kernel: str = "gdn_cte", **settings: str | int
+    result: SimResult, values: dict[str, Any], kernel: str = "gdn_cte", settings: Settings = DEFAULT
 ) -> None:
     plan = planned(kernel, **settings)
     reference = RUNNER.run(plan.kernel.kernel, values, RunOptions("float64"))
@@ -129,22 +134,22 @@ def test_correlated_and_identical_keys(like: float, algorithm: str, dtype: type)
     ],
 )
 @pytest.mark.parametrize("dtype", [np.float32, BF16], ids=["f32", "bf16"])
-def test_the_plan_is_read(settings: dict[str, str | int], algorithm: str, dtype: type) -> None:
+def test_the_plan_is_read(settings: Settings, algorithm: str, dtype: type) -> None:
     values = arguments(1, 5, 1, 150, 32, 32, dtype, state=True, like=3.0)
-    judged(run({**values, "algorithm": algorithm}, **settings), values, **settings)
+    judged(run({**values, "algorithm": algorithm}, settings=settings), values, settings=settings)
 
 
 @pytest.mark.parametrize(
     ("settings", "every", "lengths"),
     [({}, 128, None), ({}, 256, [290, 100]), ({"chunk": 64}, 64, [0, 128])],
 )
-def test_checkpoints(settings: dict[str, str | int], every: int, lengths: list[int] | None) -> None:
+def test_checkpoints(settings: Settings, every: int, lengths: list[int] | None) -> None:
     values = arguments(2, 1, 2, 300, 32, 16, np.float32, state=True)
     values["checkpoint_every"] = every
     if lengths is not None:
         values["valid_len"] = np.array(lengths, np.int32)
-    result = run(values, name="gdn_cte_varlen", **settings)
-    judged(result, values, "gdn_cte_varlen", **settings)
+    result = run(values, name="gdn_cte_varlen", settings=settings)
+    judged(result, values, "gdn_cte_varlen", settings)
     for row, length in enumerate(lengths or [300, 300]):
         assert (result.outputs[2][row, length // every :] == 0).all()
 
@@ -180,7 +185,7 @@ def test_two_cores_give_the_bits_of_one() -> None:
 @pytest.mark.parametrize(("heads", "V"), [(1, 32), (1, 192), (3, 32)])
 def test_what_cores_split_changes_no_bit(shard: str, heads: int, V: int) -> None:
     values = arguments(1, heads, 1, 150, 32, V, BF16, state=True)
-    one, two = run(values), run(values, lnc=2, shard=shard)
+    one, two = run(values), run(values, lnc=2, settings={"shard": shard})
     for left, right in zip(one.outputs, two.outputs, strict=True):
         assert left.tobytes() == right.tobytes()
     first, second = (len(trace.records) for trace in two.traces)

@@ -109,7 +109,12 @@ def test_activation_reduce(layouts_for: Any, data: Any, op: str, kind: str) -> N
     bias, shift = bench.tile(column := layouts.numbers(1, -8, 8)), column
     dst, total = layouts.empty(layouts.size, kind), bench.empty((layouts.partitions, 1))
     bench.run("activation_reduce", dst, bench.op(op), tile, bench.op("add"), total, bias, 2.0)
-    function = {"copy": lambda v: v, "square": lambda v: v * v, "relu": lambda v: max(v, 0.0)}[op]
+    functions: dict[str, Callable[[float], float]] = {
+        "copy": lambda v: v,
+        "square": lambda v: v * v,
+        "relu": lambda v: max(v, 0.0),
+    }
+    function = functions[op]
     expected = layouts.elementwise(lambda v, b: function(2 * v + b), x, shift)
     layouts.expect(dst, expected, kind)
     layouts.expect(total, expected.sum(axis=1, keepdims=True), "float32")
