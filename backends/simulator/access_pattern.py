@@ -12,7 +12,13 @@ from backends.simulator import geometry
 from backends.simulator.dynamic import Dynamic
 from backends.simulator.faults import Fault
 from backends.simulator.options import active_options
-from backends.simulator.patterns import check_bounds, check_partitions, pattern_of, static_layout
+from backends.simulator.patterns import (
+    LeavesTensor,
+    check_bounds,
+    check_partitions,
+    pattern_of,
+    static_layout,
+)
 from backends.simulator.registers import VirtualRegister
 from backends.simulator.views import check_reinterpretation
 
@@ -37,7 +43,8 @@ class AccessPatterns:
         """Return the storage's elements at `offset + sum(step[k] * i[k])`, shape = the counts.
 
         The shape and strides of this view play no part; its offset is added to `offset`.
-        Raises Fault S217, S218.
+        Shipped kernels write down patterns beyond the end of a tensor which they then do not use,
+        so those are faults of their use. Raises Fault S217, S218.
         """
         own = self.layout.dtype
         new = own if dtype is None else find_dtype(dtype)
@@ -49,7 +56,10 @@ class AccessPatterns:
         wanted = pattern_of(pattern)
         start = _start(self, new, offset)
         if scalar_offset is None and vector_offset is None:
-            layout = static_layout(self.storage, new, wanted, start)
+            try:
+                layout = static_layout(self.storage, new, wanted, start)
+            except LeavesTensor as fault:
+                return self.out_of_reach(fault)
             return type(self)(self.storage, layout, start)
         if scalar_offset is not None and vector_offset is not None:
             raise Fault("S218", "`scalar_offset` and `vector_offset` exclude one another")

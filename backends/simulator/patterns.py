@@ -5,7 +5,7 @@ A kernel writes the same few patterns many thousand times, as new lists each tim
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from marshal import dumps
 from operator import index as as_integer
@@ -81,6 +81,13 @@ def _of_integers(pairs: tuple[tuple[int, int], ...]) -> Pattern:
     return Pattern(tuple([count for _, count in pairs]), tuple([step for step, _ in pairs]))
 
 
+class LeavesTensor(Fault):
+    """A well-formed pattern that reaches beyond its tensor: S217 for whoever uses it."""
+
+    def __init__(self, message: str, values: Mapping[str, object] | None = None) -> None:
+        super().__init__("S217", message, values=values)
+
+
 def _no_pattern(pairs: object) -> Fault:
     return Fault("S217", f"a pattern is `[[step, count], ...]` in integers, got `{pairs}`")
 
@@ -132,12 +139,11 @@ def check_partitions(
     partition, inside = divmod(start, free) if free else (0, 0)
     last = pattern.inner_extent + (inside if dynamic is None else 0)
     if last > free:
-        raise Fault("S217", f"the pattern reaches element {last - 1} of a partition of {free}")
+        raise LeavesTensor(f"the pattern reaches element {last - 1} of a partition of {free}")
     if partition + counts[0] > form.partitions:
-        raise Fault(
-            "S217",
+        raise LeavesTensor(
             f"the pattern reaches partition {partition + counts[0] - 1} of a tensor of "
-            f"{form.partitions}",
+            f"{form.partitions}"
         )
 
 
@@ -153,8 +159,7 @@ def check_bounds(
     size = form.size * form.itemsize // dtype.bytes
     if start < 0 or end > size:
         pairs = [[step, n] for step, n in zip(pattern.steps, pattern.counts, strict=True)]
-        raise Fault(
-            "S217",
+        raise LeavesTensor(
             f"the pattern reaches element {end - 1 if start >= 0 else start} of a storage of "
             f"{size}",
             values={"offset": start, "pattern": pairs},

@@ -15,6 +15,7 @@ from backends.simulator import geometry
 from backends.simulator.access_pattern import AccessPatterns
 from backends.simulator.faults import Fault
 from backends.simulator.indexing import index_layout
+from backends.simulator.memory import Storage
 from backends.simulator.options import active_options
 from backends.simulator.stored_view import StoredView
 from backends.simulator.tokens import MemoryRegion
@@ -63,6 +64,10 @@ class NkiTensor(StoredView, Views, AccessPatterns):
     def is_indirect(self) -> bool:
         """Whether a run-time index addresses the view."""
         return self.dynamic is not None
+
+    def out_of_reach(self, fault: Fault) -> NkiTensor:
+        """Return a view whose every use is this fault."""
+        return OutOfReach(self.storage, fault)
 
     def __repr__(self) -> str:
         return (
@@ -128,3 +133,17 @@ class NkiTensor(StoredView, Views, AccessPatterns):
         return True
 
     __iter__ = None
+
+
+class OutOfReach(NkiTensor):
+    """A pattern that leaves its tensor: a kernel may write it down, nothing may use it."""
+
+    __slots__ = ("_fault",)
+
+    def __init__(self, storage: Storage, fault: Fault) -> None:
+        self.storage = storage
+        self._fault = fault
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Layout and offset are not there, and every use of a view asks for one of them."""
+        raise self._fault

@@ -76,7 +76,18 @@ def test_pattern_of_another_dtype(make: Make) -> None:
 )
 def test_pattern_refuses(make: Make, memory: MemoryRegion, pattern: Any, offset: int) -> None:
     with pytest.raises(Fault, match="S217"):
-        make(counting(4, 8), memory).ap(pattern, offset=offset)
+        make(counting(4, 8), memory).ap(pattern, offset=offset).load()
+
+
+@pytest.mark.parametrize("memory", [HBM, SBUF])
+def test_a_pattern_beyond_the_end_may_be_written_down_but_not_used(
+    make: Make, memory: MemoryRegion
+) -> None:
+    beyond = make(counting(4, 8), memory).ap([[8, 4], [1, 9]], offset=0)
+    with pytest.raises(Fault, match="S217"):
+        beyond[:, 0:8]
+    with pytest.raises(Fault, match="S217"):
+        len(beyond.shape)
 
 
 def test_register_moves_a_pattern_by_base_rows(make: Make) -> None:

@@ -167,14 +167,14 @@ PROGRAMS: tuple[tuple[str, str, str, str], ...] = (
     (
         "S217",
         "pattern beyond the partition",
-        "u = t.ap([[8, 4], [1, 8]])",
         "u = t.ap([[8, 4], [1, 9]])",
+        "u = t.ap([[8, 4], [1, 9]]); nisa.memset(u, 0.0)",
     ),
     (
         "S217",
         "pattern beyond the tensor",
-        "u = x.ap([[8, 4], [1, 8]])",
         "u = x.ap([[8, 5], [1, 8]])",
+        "u = x.ap([[8, 5], [1, 8]])[:, 0:4]",
     ),
     ("S217", "fractional pattern", "t.ap([[8, 4], [1, 8]])", "t.ap([[8, 4], [1, 8.0]])"),
     ("S217", "fractional offset", "t.ap([[8, 4], [1, 4]], 4)", "t.ap([[8, 4], [1, 4]], 4.0)"),
