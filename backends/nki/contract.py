@@ -24,7 +24,7 @@ from backends.nki.program.nodes import (
     View,
     dtype_of,
 )
-from backends.nki.program.numbers import NONE, ONE, ZERO, Extent, Name, Number, product
+from backends.nki.program.numbers import NONE, ONE, ZERO, Choice, Extent, Name, Number, product
 from backends.nki.refusal import refuse
 from gdsl.algorithm.schedule_keys import Value
 from gdsl.ir.dims import Dim
@@ -248,7 +248,10 @@ def _solution(step: Step, known: Mapping[Monomial, Number]) -> Number:
         case FromParam(param=param):
             return Name(param)
         case FromTokens(tokens=tokens, every=every):
-            return known[(tokens,)] // (every if isinstance(every, int) else Name(every))
+            if isinstance(every, int):
+                return known[(tokens,)] // every
+            often = Name(every)
+            return Choice(compare(">", often, 0), known[(tokens,)] // often, ZERO)
         case _:
             assert_never(step)
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import gdsl
-from gdsl.errors import CompileError
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 
@@ -222,17 +221,20 @@ kernel product:
 
 
 def test_b73_sub_steps_decay_once(launch: Callable[..., Any], step_text: str) -> None:
-    """Refused as one token; as two calls, the second with a decay of 1, the case's numbers."""
-    with pytest.raises(CompileError) as error:
-        gdsl.compile(gdsl.loads(PRODUCT), target="trn2")
-    assert all(d.span is not None for d in error.value.diagnostics)
+    """As one token of two sub-steps, and as two calls, the second with a decay of 1."""
+    keys, values, betas = [[1.0, 0.0], [0.0, 1.0]], [3.0, 5.0], [1.0, 0.5]
+    once = launch(
+        PRODUCT, q=np.ones((1, 1, 2)), k=[[keys]], v=[[[[v] for v in values]]],
+        g=[[math.log(0.5)]], beta=[[betas]], s0=np.ones((1, 1, 2, 1)),
+    )  # fmt: skip
     state, out = np.ones((1, 1, 2, 1)), None
-    for key, v, decay, beta in (([1.0, 0.0], 3.0, 0.5, 1.0), ([0.0, 1.0], 5.0, 1.0, 0.5)):
+    for key, v, decay, beta in zip(keys, values, (0.5, 1.0), betas, strict=True):
         outputs = launch(
             step_text, q=np.ones((1, 1, 2)), k=[[key]], v=[[[v]]], g=[[math.log(decay)]],
             beta=[[beta]], s0=state,
         )  # fmt: skip
         state, out = outputs["s1"], outputs["out"]
-    np.testing.assert_allclose(state.ravel(), [3.0, 2.75], rtol=1e-6)
     assert out is not None
-    assert out.item() == pytest.approx(5.75, rel=1e-6)
+    for found, result in ((once["s1"], once["out"]), (state, out)):
+        np.testing.assert_allclose(found.ravel(), [3.0, 2.75], rtol=1e-6)
+        assert result.item() == pytest.approx(5.75, rel=1e-6)

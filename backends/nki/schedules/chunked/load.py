@@ -44,8 +44,11 @@ def functions(schedule: Schedule) -> Iterator[Function]:
     """Yield `load_group`, and what keeps live tokens where a kernel has a length per row."""
     yield _load_group(schedule)
     if schedule.scan.valid is not None:
-        yield _keep("keep_vectors", _kept_first(schedule))
-        yield _keep("keep_values", _others(schedule))
+        # What the kernel itself stored in HBM has the text's dtype, whatever the caller's tensors
+        # have; only those of the caller are seen as words.
+        words = not schedule.scan.fields
+        yield _keep("keep_vectors", _kept_first(schedule), words)
+        yield _keep("keep_values", _others(schedule), words)
         yield _turn_vectors()
 
 
@@ -207,14 +210,14 @@ def _others(schedule: Schedule) -> tuple[Kept, ...]:
     return (("v", VALUES, schedule.operand), *rest)
 
 
-def _keep(name: str, kept: Sequence[Kept]) -> Function:
+def _keep(name: str, kept: Sequence[Kept], as_words: bool) -> Function:
     doc = f"{', '.join(field for field, _, _ in kept)} without what dead tokens hold."
     stage = Stage(name, ("group",), doc)
     fields = dict.fromkeys((*("gates", "lanes", "steps", "slots", "column"), *_names(kept)))
     stage.numbers("group", *fields)
     with _alive(stage) as (block, alive):
         for field, width, element in kept:
-            if element == F32 or width == ONE:
+            if not as_words or element == F32 or width == ONE:
                 block.call("only_alive", Name(field), per_slot(alive, ZERO, width))
                 continue
             words = block.let(f"{field}_words", words_of(field, width))
