@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from attrs import define, field, frozen
 
 from backends.nki.contract import Contract
-from backends.nki.program.build import Block, Names, compare, part
+from backends.nki.program.build import Block, Names, compare
 from backends.nki.program.nodes import (
     F32,
     Allocate,
@@ -46,8 +46,9 @@ from backends.nki.schedules.chunked.records import (
     tile_of,
 )
 from backends.nki.schedules.chunked.scan import Scan
+from backends.nki.schedules.chunked.slots import transpose_slots
 from backends.nki.select.constants import Constants
-from backends.nki.select.layouts import GPSIMD, SCALAR, TENSOR, VECTOR, Layout
+from backends.nki.select.layouts import GPSIMD, SCALAR, VECTOR, Layout
 from backends.nki.select.terms import Known, Leaf, Product, Stage, Term
 from backends.nki.select.tokens import Column, TokenSelector
 from gdsl.ir.kernel import Input, Output
@@ -197,13 +198,7 @@ class Around:
         """Put the scaled keys where those that came in are."""
         block = self.blocks[Stage.INPUTS]
         turned = block.tile("k_unit_T", (KEYS, SLOTS * CHUNK), keys.tile.element, Space.PSUM)
-        with block.loop("slot", 0, SLOTS) as (body, slot):
-            body.do(
-                "nc_transpose",
-                dst=part(turned, None, (slot * CHUNK, CHUNK)),
-                data=part(keys, None, (slot * KEYS, KEYS)),
-                engine=TENSOR,
-            )
+        transpose_slots(block, turned, keys, KEYS)
         block.do("tensor_copy", dst=_half(ZERO), src=turned, engine=SCALAR)
 
     def _constants(self) -> Constants:

@@ -26,8 +26,9 @@ from backends.nki.schedules.chunked.records import (
     tile_of,
 )
 from backends.nki.schedules.chunked.schedule import Schedule
+from backends.nki.schedules.chunked.slots import multiply_slots, turn_slots
 from backends.nki.schedules.chunked.stage import Stage
-from backends.nki.select.layouts import SCALAR, TENSOR, VECTOR
+from backends.nki.select.layouts import SCALAR, VECTOR
 from gdsl.source import Span
 
 
@@ -53,18 +54,18 @@ def upper(scores: View) -> Pattern:
     return Pattern(scores.tile, steps, ZERO)
 
 
-def multiply_slots(
-    block: Block, dst: View, stationary: View, moving: View, *, accumulate: bool = False
-) -> None:
-    """Add dst = stationary^T @ moving for the [CHUNK, CHUNK] matrix of every slot."""
-    with block.loop("slot", 0, SLOTS) as (body, slot):
-        body.do(
-            "nc_matmul",
-            dst=slot_of(dst, slot, CHUNK),
-            stationary=slot_of(stationary, slot, CHUNK),
-            moving=slot_of(moving, slot, CHUNK),
-            accumulate=accumulate,
-        )
+def mask_scores(block: Block, name: str, scores: View, mask: View) -> View:
+    """Add the product of A^T and a mask of -1 and 0; returns its tile, called `name`."""
+    masked = block.tile(name, MATRICES, like(scores))
+    block.do(
+        "tensor_tensor",
+        dst=masked,
+        data1=upper(scores),
+        data2=each_slot(mask),
+        op=MULTIPLY,
+        engine=VECTOR,
+    )
+    return masked
 
 
 def _mask_merge(origin: Span | None) -> Function:
@@ -74,16 +75,7 @@ def _mask_merge(origin: Span | None) -> Function:
     (scores,) = stage.of_group("scores")
     (levels,) = stage.numbers("constants", "levels")
     mask = stage.named("mask", Item(levels, Name("level")), tile_of("constants", "leaves"))
-    R = block.tile("R", MATRICES, like(scores))
-    block.do(
-        "tensor_tensor",
-        dst=R,
-        data1=upper(scores),
-        data2=each_slot(mask),
-        op=MULTIPLY,
-        engine=VECTOR,
-    )
-    block.put("group", R=R)
+    block.put("group", R=mask_scores(block, "R", scores, mask))
     return stage.done()
 
 
@@ -110,13 +102,7 @@ def _turn_inverse(origin: Span | None) -> Function:
     stage = Stage("turn_inverse", ("group",), "X from X^T.", origin)
     block = stage.block
     (X_T,) = stage.of_group("X_T")
-    turned = block.tile("turned", MATRICES, like(X_T), Space.PSUM)
-    with block.loop("slot", 0, SLOTS) as (body, slot):
-        dst, data = slot_of(turned, slot, CHUNK), slot_of(X_T, slot, CHUNK)
-        body.do("nc_transpose", dst=dst, data=data, engine=TENSOR)
-    X = block.tile("X", MATRICES, like(X_T))
-    block.do("tensor_copy", dst=X, src=turned, engine=SCALAR)
-    block.put("group", X=X)
+    block.put("group", X=turn_slots(block, "X", X_T, CHUNK, MATRICES))
     return stage.done()
 
 

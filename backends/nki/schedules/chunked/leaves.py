@@ -9,10 +9,11 @@ from collections.abc import Iterator
 
 from backends.nki.program.nodes import F32, Function, Space
 from backends.nki.program.numbers import Name
-from backends.nki.schedules.chunked.inverse import multiply_slots, upper
-from backends.nki.schedules.chunked.operators import ADD, MULTIPLY, SUBTRACT
+from backends.nki.schedules.chunked.inverse import mask_scores
+from backends.nki.schedules.chunked.operators import ADD, SUBTRACT
 from backends.nki.schedules.chunked.records import MATRICES, SLOTS, each_slot, like, tile_of
 from backends.nki.schedules.chunked.schedule import Schedule
+from backends.nki.schedules.chunked.slots import multiply_slots
 from backends.nki.schedules.chunked.stage import Stage
 from backends.nki.select.layouts import SCALAR, VECTOR
 from gdsl.source import Span
@@ -39,15 +40,7 @@ def _mask_leaves(origin: Span | None) -> Function:
     block = stage.block
     (scores,) = stage.of_group("scores")
     (leaves,) = stage.tiles("constants", "leaves")
-    N_T = block.tile("N_T", MATRICES, like(scores))
-    block.do(
-        "tensor_tensor",
-        dst=N_T,
-        data1=upper(scores),
-        data2=each_slot(leaves),
-        op=MULTIPLY,
-        engine=VECTOR,
-    )
+    N_T = mask_scores(block, "N_T", scores, leaves)
     block.put("group", N_T=N_T, R=N_T)
     block.call("start_inverse", Name("constants"), Name("group"))
     return stage.done()

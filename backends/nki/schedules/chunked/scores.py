@@ -29,8 +29,9 @@ from backends.nki.schedules.chunked.records import (
     slot_of,
 )
 from backends.nki.schedules.chunked.schedule import Schedule
+from backends.nki.schedules.chunked.slots import turn_slots
 from backends.nki.schedules.chunked.stage import Stage
-from backends.nki.select.layouts import GPSIMD, SCALAR, TENSOR
+from backends.nki.select.layouts import GPSIMD
 
 
 def waves(schedule: Schedule) -> tuple[Wave, ...]:
@@ -107,13 +108,7 @@ def _turn_queries(schedule: Schedule) -> Function:
     block = stage.block
     stage.numbers("group", "keys")
     (q_decayed,) = stage.of_group("q_decayed")
-    turned = block.tile("turned", TURNED, like(q_decayed), Space.PSUM)
-    with block.loop("slot", 0, SLOTS) as (body, slot):
-        dst, data = slot_of(turned, slot, CHUNK), slot_of(q_decayed, slot, KEYS)
-        body.do("nc_transpose", dst=dst, data=data, engine=TENSOR)
-    q_T = block.tile("q_T", TURNED, like(q_decayed))
-    block.do("tensor_copy", dst=q_T, src=turned, engine=SCALAR)
-    block.put("group", q_T=q_T)
+    block.put("group", q_T=turn_slots(block, "q_T", q_decayed, KEYS, TURNED))
     return stage.done()
 
 
