@@ -99,11 +99,6 @@ class StoredView:
         return prod(self.shape[1:]) if self.on_chip else prod(self.shape)
 
     @property
-    def storage_free(self) -> int:
-        """Elements of this dtype in one partition of the storage; in all of it for HBM."""
-        return self.storage.form.bytes_per_partition // self.dtype.bytes
-
-    @property
     def storage_size(self) -> int:
         """Elements of this dtype in the storage."""
         form = self.storage.form

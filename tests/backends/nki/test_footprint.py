@@ -21,6 +21,10 @@ from gdsl.shapes import resolve_sizes
         ("gdn_cte", {"B": 1, "Hk": 3, "G": 2, "T": 700, "K": 128, "V": 128}, 1),
         ("gdn_cte", {"B": 1, "Hk": 3, "G": 1, "T": 300, "K": 64, "V": 192}, 2),
         ("gdn_tkg_grouped", {"B": 3, "Hk": 16, "G": 3, "K": 128, "V": 128}, 1),
+        ("gdn_conv1d_decode", {"B": 8, "C": 1030, "W": 4}, 1),
+        ("gdn_conv1d_decode_w1", {"B": 3, "C": 300, "M": 3}, 2),
+        ("gdn_conv1d_prefill", {"B": 2, "C": 900, "T": 300, "W": 4}, 1),
+        ("gdn_conv1d_prefill", {"B": 1, "C": 130, "T": 2100, "W": 4}, 2),
     ],
 )
 def test_footprint_is_the_high_water_mark_of_the_simulator(
