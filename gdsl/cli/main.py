@@ -36,6 +36,8 @@ COMMANDS: dict[str, str] = {
 """Command -> its line in `gdsl --help`; the module of the same name implements it."""
 
 GOOD, FINDINGS, FAILURE = 0, 1, 2
+OURS = ("gdsl", "backends", "kernels_dsl")
+"""Top-level packages that come together: a module that lacks in one is our bug."""
 
 
 class Command(Protocol):
@@ -70,6 +72,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MemoryError as error:
         console.say(f"error: not enough memory here: {str(error).lower() or 'allocation failed'}")
         console.say("give smaller sizes; `gdsl cost` and `gdsl trace` need no memory for the data")
+        return FAILURE
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if not package or package in OURS:
+            return _internal_error(error, arguments)
+        console.say(f"error: the package `{package}` is not installed for {sys.executable}")
+        console.say(
+            "gdsl needs it: type `pip install gdsl`, or `pip install -e .` in a clone"
+        )
         return FAILURE
     except Exception as error:
         if _interrupted(error):

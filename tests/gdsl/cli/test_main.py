@@ -156,6 +156,22 @@ def test_too_large_for_memory_is_no_fault_of_ours(cli: Cli) -> None:
     assert "give smaller sizes" in done.err
 
 
+@pytest.mark.parametrize(
+    ("missing", "ours"), [("lark.exceptions", False), ("gdsl.cli.check", True)]
+)
+def test_a_missing_package_is_said_to_be_one(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, missing: str, ours: bool
+) -> None:
+    def broken(*_: object) -> None:
+        raise ModuleNotFoundError(f"No module named '{missing}'", name=missing)
+
+    monkeypatch.setattr("gdsl.canonical.canonicalize.canonicalize", broken)
+    done = cli("check", "gdn_tkg")
+    assert done.code == 2
+    assert ("internal error" in done.err) is ours
+    assert ("the package `lark` is not installed" in done.err) is not ours
+
+
 def test_ctrl_c_is_said_in_one_word_even_where_an_import_wraps_it(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
