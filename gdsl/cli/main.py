@@ -78,9 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not package or package in OURS:
             return _internal_error(error, arguments)
         console.say(f"error: the package `{package}` is not installed for {sys.executable}")
-        console.say(
-            "gdsl needs it: type `pip install gdsl`, or `pip install -e .` in a clone"
-        )
+        console.say("gdsl needs it: type `pip install gdsl`, or `pip install -e .` in a clone")
         return FAILURE
     except Exception as error:
         if _interrupted(error):
