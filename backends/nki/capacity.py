@@ -8,12 +8,12 @@ needed, what there is, and which axis to make smaller, and how far.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
 from backends.isa.targets import PSUM_BANK_BYTES, PSUM_BANKS, find_target
-from backends.nki.program.nodes import Assign, Program, Require
+from backends.nki.program.nodes import Assign, If, Program, Require, Statement
 from backends.nki.program.numbers import evaluate
 from gdsl.diagnostics.diagnostic import Diagnostic
 from gdsl.emitter import Footprint
@@ -23,30 +23,38 @@ from gdsl.source import Span
 Sizes = Mapping[str, int]
 Measure = Callable[[Sizes], Footprint]
 
+Broken = tuple[Require, Mapping[str, Any]]
+"""An assertion that does not hold, with the values it names."""
+
+MOST_TOKENS = 1 << 12
+"""As far as a larger size is looked for where a size is too small."""
+
 LIMIT = "E0531"
 MEMORY = "E0532"
 
 
 def misfits(
-    kernel: Kernel, program: Program, target: str, sizes: Sizes, measure: Measure
+    kernel: Kernel, program: Program, target: str, sizes: Sizes, lnc: int, measure: Measure
 ) -> tuple[Diagnostic, ...]:
     """Return what does not fit; memory is looked at only where every axis is within its limit.
 
     `measure` accounts for the program's memory at sizes.
     """
-    broken = tuple(_broken(kernel, program, sizes))
-    if broken:
-        return tuple(_limit(kernel, program, target, sizes, *found) for found in broken)
+
+    def broken(changed: Sizes) -> tuple[Broken, ...]:
+        return tuple(_broken(kernel, program, changed, lnc))
+
+    found = broken(sizes)
+    if found:
+        return tuple(_limit(kernel, target, sizes, one, broken) for one in found)
     return tuple(_memory(kernel, target, sizes, measure(sizes), measure))
 
 
 # ---- limits of axes
 
 
-def _broken(
-    kernel: Kernel, program: Program, sizes: Sizes
-) -> Iterator[tuple[Require, Mapping[str, Any]]]:
-    """Yield the assertions of the head that do not hold, with the values they name."""
+def _broken(kernel: Kernel, program: Program, sizes: Sizes, lnc: int) -> Iterator[Broken]:
+    """Yield the assertions of the head that do not hold."""
     shapes = {
         p.name: SimpleNamespace(
             shape=tuple(int(evaluate(size, sizes)) for size in p.tile.shape),
@@ -56,8 +64,14 @@ def _broken(
         if p.tile is not None
     }
     numbers = {p.name: p.default for p in kernel.params}
-    names: dict[str, Any] = {**numbers, **sizes, **shapes, "None": None}
-    for statement in program.body:
+    names: dict[str, Any] = {c.name: evaluate(c.value, {}) for c in program.constants}
+    names |= {**numbers, **sizes, **shapes, "None": None}
+    names |= {"nl.num_programs(0)": lnc, "nl.program_id(0)": 0}
+    yield from _asserted(program.body, names)
+
+
+def _asserted(statements: Iterable[Statement], names: dict[str, Any]) -> Iterator[Broken]:
+    for statement in statements:
         # Names that instructions made later bind are no contract of the caller.
         try:
             match statement:
@@ -65,29 +79,31 @@ def _broken(
                     names[name] = evaluate(value, names)
                 case Require(condition=condition) if not evaluate(condition, names):
                     yield statement, dict(names)
+                case If(condition=condition, then=then, otherwise=otherwise):
+                    branch = then if evaluate(condition, names) else otherwise
+                    yield from _asserted(branch, names)
         except KeyError:
             continue
 
 
 def _limit(
     kernel: Kernel,
-    program: Program,
     target: str,
     sizes: Sizes,
-    broken: Require,
-    names: Mapping[str, Any],
+    found: Broken,
+    broken: Callable[[Sizes], tuple[Broken, ...]],
 ) -> Diagnostic:
-    message = broken.message.format_map(names).replace(kernel.name, f"`{kernel.name}`", 1)
+    require, names = found
+    message = require.message.format_map(names).replace(kernel.name, f"`{kernel.name}`", 1)
 
     def holds(changed: Sizes) -> bool:
-        return all(
-            found.message != broken.message for found, _ in _broken(kernel, program, changed)
-        )
+        return all(other.message != require.message for other, _ in broken(changed))
 
-    named = set(re.findall(r"\w+", f"{broken.condition} {broken.message}"))
+    named = set(re.findall(r"\w+", f"{require.condition} {require.message}"))
     for axis in (axis for axis in sizes if axis in named):
         size = sizes[axis]
-        best = next((n for n in range(size - 1, 0, -1) if holds({**sizes, axis: n})), None)
+        others = (*range(size - 1, 0, -1), *range(size + 1, MOST_TOKENS))
+        best = next((n for n in others if holds({**sizes, axis: n})), None)
         if best is not None:
             return Diagnostic(
                 LIMIT,

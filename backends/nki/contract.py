@@ -166,6 +166,19 @@ class Contract:
                 known[step.target] = Name(step.param)
             else:
                 known[step.target] = block.let_named(step.target[0], value)
+                if isinstance(step, FromTokens) and step.every != 1:
+                    self._require_block(block, step)
+
+    def _require_block(self, block: Block, step: FromTokens) -> None:
+        """Assert that some state is returned: there is no tensor without elements."""
+        every = str(step.every)
+        got = f"{step.tokens} = {{{step.tokens}}}"
+        got += f", {every} = {{{every}}}" if isinstance(step.every, str) else ""
+        block.require(
+            compare(">=", Name(step.target[0]), 1),
+            f"{self.kernel.name} returns the states after every {every} tokens, so that it needs "
+            f"{step.tokens} >= {every}, got {got}",
+        )
 
     def write_checks(
         self,

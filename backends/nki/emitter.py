@@ -92,6 +92,7 @@ class NkiEmitter:
             program,
             options.target,
             sizes,
+            lnc,
             lambda changed: _footprint(plan, program, changed, lnc),
         )
 

@@ -31,6 +31,12 @@ CASES: list[tuple[str, Sizes, str, int, str | None]] = [
     ("kda_tkg", {"B": 2, "H": 4, "K": 256, "V": 128}, "trn2", 2, "E0531"),
     ("gdn_cte", CTE, "trn2", 2, None),
     ("gdn_cte", {**CTE, "K": 130}, "trn3", 1, "E0531"),
+    ("gdn_cte", {**CTE, "V": 257}, "trn2", 1, "E0531"),
+    ("gdn_prefill", {**CTE, "K": 96, "V": 192}, "trn2", 1, None),
+    ("gdn_prefill", {**CTE, "V": 512}, "trn3", 2, None),
+    ("gdn_prefill", {**CTE, "V": 513}, "trn2", 1, "E0531"),
+    ("kda_prefill", {**CTE, "V": 600}, "trn2", 2, "E0531"),
+    ("gdn_cte_varlen", {**CTE, "T": 100}, "trn2", 1, "E0531"),
     ("gdn_conv1d_prefill", {**CONV, "W": 64}, "trn2", 1, None),
     ("gdn_conv1d_prefill", {**CONV, "W": 128}, "trn2", 1, "E0532"),
     ("gdn_conv1d_prefill", {**CONV, "W": 256}, "trn2", 2, "E0532"),
@@ -79,6 +85,16 @@ def test_a_limit_says_what_where_and_which_size_fits() -> None:
     assert diagnostic.span.text == "K"
     assert diagnostic.label == "200 at this shape"
     assert diagnostic.help == "it fits with `K=128`"
+
+
+def test_a_size_that_is_too_small_is_told_the_smallest_that_fits() -> None:
+    """There is no tensor of no states."""
+    (diagnostic,) = found("gdn_cte_varlen", {**CTE, "T": 100}, "trn2", 1)
+    assert "the states after every checkpoint_every tokens" in diagnostic.message
+    assert "T >= checkpoint_every, got T = 100, checkpoint_every = 128" in diagnostic.message
+    assert diagnostic.span is not None
+    assert diagnostic.span.text == "T"
+    assert diagnostic.help == "it fits with `T=128`"
 
 
 def test_memory_says_need_have_and_sizes_that_fit() -> None:

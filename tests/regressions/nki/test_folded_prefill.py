@@ -36,7 +36,9 @@ kernel token_major:
 """
 
 
-def rows(seed: int, T: int, B: int = 1, Hk: int = 1, G: int = 1) -> dict[str, NDArray[Any]]:
+def rows(
+    seed: int, T: int, B: int = 1, Hk: int = 1, G: int = 1, V: int = V
+) -> dict[str, NDArray[Any]]:
     """Arguments of `gdn_prefill`: raw vectors of any length, raw gates."""
     rng = np.random.default_rng(seed)
     heads = Hk * G
@@ -78,6 +80,28 @@ def test_chunk_tails(launch: Launch, run: Run, T: int) -> None:
 def test_heads(launch: Launch, run: Run, heads: tuple[int, int], lnc: int) -> None:
     """Few lanes have several chunks in a group, each with its own part of the outputs."""
     both(launch, run, rows(2, 3 * C + 7, Hk=heads[0], G=heads[1]), lnc)
+
+
+@pytest.mark.parametrize(
+    ("V", "heads", "lnc", "inverse"),
+    [
+        (192, (1, 1), 1, "schur"),
+        (192, (1, 3), 2, "neumann"),
+        (256, (2, 2), 1, "neumann"),
+        (256, (3, 1), 2, "schur"),
+        (512, (1, 2), 1, "schur"),
+    ],
+)
+def test_a_norm_over_more_value_columns_than_a_tile_has(
+    run: Run, V: int, heads: tuple[int, int], lnc: int, inverse: str
+) -> None:
+    """The norm of an output needs all columns of a head; their lanes are as wide."""
+    given = rows(7, C + 3, Hk=heads[0], G=heads[1], V=V)
+    given = {name: value.astype(np.float32) for name, value in given.items()}
+    kernel = gdsl.compile(gdsl.load("gdn_prefill"), settings={"inverse": inverse})
+    got, right = kernel.run(given, lnc=lnc), run("gdn_prefill", **given)
+    for name, found in got.items():
+        close(found, right[name])
 
 
 def test_lengths_with_a_zero_and_nan_behind(launch: Launch, run: Run) -> None:

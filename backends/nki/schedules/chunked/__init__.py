@@ -22,6 +22,7 @@ scores of the batch after in waves (`prepare`). Transfers are issued a batch ahe
 
 The chunk follows from the plan: with chunks of 64 tokens a group is eight of them, and so on. Lanes
 are shared among cores by heads or by value columns (`sharding`); with one head its columns are.
+A norm of the output needs all columns of a head: its lanes have up to 512, fewer side by side.
 
 beta sits in the key alone (`gdsl.algorithm.erasure`): A^T and P^T take it as a scalar per partition
 in the instruction that multiplies the decay, and v needs no pass at all. Exponents are sums of log

@@ -23,11 +23,12 @@ from backends.nki.program.structures import EMPTY, Item, Length, Record, Text, V
 from backends.nki.schedules.chunked import epilogue
 from backends.nki.schedules.chunked.records import CHUNK
 from backends.nki.schedules.chunked.schedule import Schedule
+from backends.nki.schedules.chunked.sharding import ABREAST
 from backends.nki.schedules.chunked.stage import Stage
 from backends.nki.schedules.chunked.steps import choose_action
 
 GROUP, TEAM, CHUNKS = Name("group"), Name("team"), Name("chunks")
-WIDTH = Name("LANES")
+MOST_LANES = Name("LANES")
 FEW_LANES = 4
 """Groups in flight of less than LANES lanes: their carried states are the longest chain."""
 RECORDS = (Name("tensors"), Name("sizes"))
@@ -40,23 +41,29 @@ Call = tuple[str, tuple[Number, ...]]
 
 def functions(schedule: Schedule) -> Iterator[Function]:
     """Yield the plan of a team's groups, its work in turn, and `run_team`."""
-    yield _plan_groups()
+    yield _plan_groups(schedule)
     yield _prepare_in_turn()
     yield _other_work(schedule)
     yield _do_work(schedule)
-    yield _run_team()
+    yield _run_team(schedule)
 
 
-def _plan_groups() -> Function:
+def _width(schedule: Schedule) -> Name:
+    """Most lanes side by side in an instruction."""
+    return ABREAST if schedule.around.output_computed else MOST_LANES
+
+
+def _plan_groups(schedule: Schedule) -> Function:
     doc = (
         "Groups of a team: (first chunk of its gates, position in the team, lanes, first chunk, "
         "chunks of each lane).\n\n"
         "SLOTS chunks each, of different lanes or, where there are few, of one."
     )
-    stage = Stage("plan_groups", ("lanes", "chunks"), doc)
+    width = _width(schedule)
+    stage = Stage("plan_groups", ("lanes", "chunks", *_given(width)), doc)
     block, lanes = stage.block, Name("lanes")
     block.let_named("items", EMPTY)
-    wide = block.let_named("wide", smallest(lanes, WIDTH))
+    wide = block.let_named("wide", smallest(lanes, width))
     steps = block.let_named("steps", Name("SLOTS") // wide)
     block_chunks = block.let_named("block_chunks", Name("GATE_COLUMNS") // lanes)
     with block.loop("first", 0, CHUNKS, block_chunks) as (body, first):
@@ -208,7 +215,12 @@ def _do_work(schedule: Schedule) -> Function:
     return stage.done()
 
 
-def _run_team() -> Function:
+def _given(width: Name) -> tuple[str, ...]:
+    """The width as an argument, where it is no constant of the module."""
+    return (str(width),) if width == ABREAST else ()
+
+
+def _run_team(schedule: Schedule) -> Function:
     doc = (
         "All chunks of a team of lanes.\n\n"
         "Batches of groups are pipelined: while the inverses of one batch are merged step by "
@@ -217,13 +229,15 @@ def _run_team() -> Function:
     )
     stage = Stage("run_team", ("constants", "tensors", "sizes", "states", "team"), doc)
     block = stage.block
-    total, in_flight = stage.numbers("sizes", "total", "groups_in_flight")
+    width = _width(schedule)
+    total, in_flight = stage.numbers("sizes", "total", "groups_in_flight", *_given(width))[:2]
     steps, levels = stage.numbers("constants", "steps", "levels")
     lanes = block.let_named("lanes", Length(TEAM))
     chunks = block.let_named("chunks", (total + CHUNK - 1) // CHUNK)
-    block.call("plan_groups", lanes, chunks, result="items")
+    more = (Name(name) for name in _given(width))
+    block.call("plan_groups", lanes, chunks, *more, result="items")
     items = Name("items")
-    with block.when(compare("<", lanes, WIDTH)) as body:
+    with block.when(compare("<", lanes, width)) as body:
         body.comment(
             "The carried states of few lanes are the longest chain: begin with them\nearly."
         )

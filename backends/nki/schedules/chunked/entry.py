@@ -19,7 +19,7 @@ from backends.nki.program.structures import DtypeName, DtypeOf, Length, Record, 
 from backends.nki.schedules.chunked.before import Before
 from backends.nki.schedules.chunked.formulas import numbers_of
 from backends.nki.schedules.chunked.schedule import Schedule
-from backends.nki.schedules.chunked.sharding import write_lanes, write_share
+from backends.nki.schedules.chunked.sharding import ABREAST, as_many, write_lanes, write_share
 from gdsl.algorithm.inverses import NAMES
 
 PARTITIONS = 128
@@ -94,6 +94,7 @@ def _records(main: Block, schedule: Schedule, fresh: Number) -> None:
                 ("factor", scan.scale),
                 ("fresh", fresh),
                 ("groups_in_flight", _groups(schedule)),
+                *(((str(ABREAST), ABREAST),) if schedule.around.output_computed else ()),
                 *((("every", scan.every),) if scan.every is not None else ()),
             )
         ),
@@ -122,7 +123,7 @@ def _groups(schedule: Schedule) -> Number:
     most = most * schedule.scan.chunk.chunk // PARTITIONS
     single = compare("==", DtypeOf(schedule.scan.query.name), DtypeName(F32))
     fit = Choice(single, Literal(max(1, most // 2)), Literal(max(1, most)))
-    return smallest(asked, fit)
+    return smallest(asked, as_many(schedule, fit))
 
 
 def _algorithm(schedule: Schedule) -> Number:
@@ -135,8 +136,11 @@ def _algorithm(schedule: Schedule) -> Number:
 
 def _teams(main: Block, schedule: Schedule) -> None:
     mine = write_share(main, schedule)
-    with main.loop("start", 0, Length(mine), TEAM) as (body, start):
-        body.let_named("team", Slice(mine, start, start + TEAM))
+    lanes = as_many(schedule, TEAM)
+    if lanes != TEAM:
+        lanes = main.let_named("lanes_of_team", lanes)
+    with main.loop("start", 0, Length(mine), lanes) as (body, start):
+        body.let_named("team", Slice(mine, start, start + lanes))
         records = (Name("tensors"), Name("sizes"))
         team, states = Name("team"), Name("states")
         body.call("load_states", Name("constants"), *records, team, result="states")

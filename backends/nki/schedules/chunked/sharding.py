@@ -1,17 +1,33 @@
 """Lanes, and which core takes which: the schedule key `shard`.
 
 A lane is one (batch, value head, tile of value columns). Columns are independent of one another, so
-that cores may split them as well as heads, unless outputs are folded over them.
+that cores may split them as well as heads, unless outputs are folded over them: a norm of the
+output needs all columns of a head, which then are one lane.
 """
 
 from __future__ import annotations
 
 from backends.nki.program.build import Block, compare
-from backends.nki.program.numbers import Choice, Literal, Name, Number, Query, binary, product
+from backends.nki.program.numbers import (
+    ONE,
+    Choice,
+    Largest,
+    Literal,
+    Name,
+    Number,
+    Query,
+    binary,
+    number,
+    product,
+    smallest,
+)
 from backends.nki.program.structures import EMPTY
 from backends.nki.refusal import refuse
+from backends.nki.schedules.chunked.records import BANK
 from backends.nki.schedules.chunked.schedule import Schedule
 
+ABREAST = Name("abreast")
+"""Most lanes side by side in an instruction, where lanes have all value columns of a head."""
 CORE, CORES = Query("nl.program_id(0)"), Query("nl.num_programs(0)")
 TILES, WIDEST = Name("tiles"), Name("MAX_FREE")
 
@@ -29,8 +45,10 @@ def write_lanes(main: Block, schedule: Schedule) -> None:
             )
         main.let_named("tiles", Literal(1))
         main.let_named("values", V)
-        message = f"{scan.kernel.name} needs {V} <= 128, got {V} = {{{V}}}"
-        main.require(compare("<=", V, WIDEST), message)
+        message = f"{scan.kernel.name} needs {V} <= {BANK}, got {V} = {{{V}}}"
+        main.require(compare("<=", V, BANK), message)
+        main.comment("Lanes of many value columns share a PSUM bank with fewer others.")
+        main.let_named(str(ABREAST), smallest(Name("LANES"), number(BANK) // V))
         return
     main.comment("Value columns beyond 128 are tiles of their own; each is a lane.")
     if shard.value == "value_columns":
@@ -49,6 +67,13 @@ def write_lanes(main: Block, schedule: Schedule) -> None:
         f"{scan.kernel.name} needs {V} to divide into equal tiles of at most 128, "
         f"got {V} = {{{V}}}",
     )
+
+
+def as_many(schedule: Schedule, count: Number) -> Number:
+    """Return how many lanes or groups fit where `count` of at most 128 value columns do."""
+    if not schedule.around.output_computed:
+        return count
+    return Largest(ONE, count * ABREAST // Name("LANES"))
 
 
 def write_share(main: Block, schedule: Schedule) -> Number:
