@@ -31,8 +31,8 @@ class Layer:
     """The projection behind what we compute."""
     weights: Callable[[Any], tuple[Arrays, Arrays]]
     """The weights of the prefill kernel and of the decode kernel."""
-    windows: Callable[[Array], Arrays]
-    """The convolution window [B, channels, W] as the decode kernel takes it."""
+    handed_on: Callable[[Arrays], Arrays]
+    """The states of the prefill kernel as the decode kernel calls them."""
 
 
 def _columns(linear: Any) -> Array:
@@ -108,11 +108,25 @@ def _kimi_linear(mixer: Any) -> tuple[Arrays, Arrays]:
     return {}, weights
 
 
-def _thirds(window: Array) -> Arrays:
-    """Windows of q, k and v of Qwen3-Next: half as many value channels as all together."""
-    q, k, v = np.split(window, (window.shape[1] // 4, window.shape[1] // 2), axis=1)
-    return {"conv_state_q": q, "conv_state_k": k, "conv_state_v": v}
+def _cut(states: Arrays) -> Arrays:
+    """One window as those of q, k and v in Qwen3-Next: value channels are half of all."""
+    window = states["conv_state"]
+    parts = np.split(window, (window.shape[1] // 4, window.shape[1] // 2), axis=1)
+    windows = dict(zip(("conv_state_q", "conv_state_k", "conv_state_v"), parts, strict=True))
+    return {**windows, "recurrent_state": states["recurrent_state"]}
 
+
+def _as_they_are(states: Arrays) -> Arrays:
+    return states
+
+
+TAPS = {
+    "conv_state": "conv_weight",
+    "conv_state_q": "conv_q",
+    "conv_state_k": "conv_k",
+    "conv_state_v": "conv_v",
+}
+"""The taps over each window, [channels, W]; together the windows are transformers' own."""
 
 _SMALL = {
     "hidden_size": 128,
@@ -131,7 +145,7 @@ LAYERS = {
         _SMALL,
         "out_proj",
         _qwen3_next,
-        _thirds,
+        _cut,
     ),
     "qwen3_5": Layer(
         "Qwen3.5",
@@ -142,7 +156,7 @@ LAYERS = {
         _SMALL,
         "out_proj",
         _qwen3_5,
-        lambda window: {"conv_state": window},
+        _as_they_are,
     ),
     "kimi_linear": Layer(
         "Kimi-Linear",
@@ -153,6 +167,6 @@ LAYERS = {
         {"hidden_size": 128, "linear_num_heads": 2, "linear_head_dim": 32},
         "o_proj",
         _kimi_linear,
-        lambda window: {},
+        _as_they_are,
     ),
 }

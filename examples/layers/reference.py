@@ -24,6 +24,8 @@ class Case:
     """In front of the output projection, [tokens, heads, V]."""
     states: tuple[Array, Array]
     """After the prompt and after the last token, [heads, K, V]."""
+    windows: tuple[Array, Array]
+    """Likewise, [channels, W]."""
     prefill: Arrays
     decode: Arrays
 
@@ -53,21 +55,29 @@ def transformers_case(layer: Layer, prompt: int, steps: int, *, small: bool) -> 
     getattr(mixer, layer.output).register_forward_pre_hook(lambda _, given: seen.append(given[0]))
     cache = DynamicCache(config=config)
     mixer(hidden[:, :prompt], cache)
-    states = [_recurrent(cache)]
+    states, windows = [_recurrent(cache)], [_window(cache)]
     for t in range(prompt, tokens):
         mixer(hidden[:, t : t + 1], cache)
     states.append(_recurrent(cache))
+    windows.append(_window(cache))
     heads, K, V = states[-1].shape
     out = torch.cat(seen, 1)[0].numpy().reshape(tokens, heads, V)
     prefill, decode = layer.weights(mixer)
     title = f"{layer.classes[2]}, hidden {config.hidden_size}, {heads} heads, K {K}, V {V}"
-    return Case(title, hidden.numpy(), out, (states[0], states[1]), prefill, decode)
+    carried = (states[0], states[1]), (windows[0], windows[1])
+    return Case(title, hidden.numpy(), out, *carried, prefill, decode)
 
 
 def _recurrent(cache: Any) -> Array:
     """The state of the one layer and row, [heads, K, V]."""
     state: Array = cache.get_recurrent_state(0, state_idx=0)[0].numpy().copy()
     return state
+
+
+def _window(cache: Any) -> Array:
+    """The convolution's window of the one layer and row, [channels, W]."""
+    window: Array = cache.get_conv_state(0, state_idx=0)[0].numpy().copy()
+    return window
 
 
 def _model(name: str) -> ModuleType:
