@@ -23,19 +23,21 @@ from gdsl.regimes.trial import carried_states
 
 
 def round_operands(kernel: Kernel) -> Kernel:
-    """Return the kernel with bf16 operands in its recurrences and outputs that are not rounded.
-
-    Outputs that the next call takes as its states keep their dtype.
-    """
-    carried = set(carried_states(kernel).values())
+    """Return the kernel with bf16 operands in its recurrences and outputs that are not rounded."""
     body = tuple(
         evolve(s, rule=_rounded_rule(s.rule)) if isinstance(s, Run) else s for s in kernel.body
     )
+    return evolve(unrounded_outputs(kernel), body=body)
+
+
+def unrounded_outputs(kernel: Kernel) -> Kernel:
+    """Return the kernel with outputs in fp32, except those that the next call takes as states."""
+    carried = set(carried_states(kernel).values())
     outputs = tuple(
         output if output.name in carried else evolve(output, dtype=Dtype.F32)
         for output in kernel.outputs
     )
-    return evolve(kernel, body=body, outputs=outputs)
+    return evolve(kernel, outputs=outputs)
 
 
 def _rounded_rule(rule: Rule) -> Rule:

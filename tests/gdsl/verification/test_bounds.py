@@ -10,6 +10,7 @@ from gdsl.regimes.trial import Trial
 from gdsl.regimes.typed import bind_dtypes
 from gdsl.verification.bounds import BF16_RMS, bf16_bounds
 from gdsl.verification.precisions import casts
+from gdsl.verification.rounding import round_operands
 from gdsl.verification.witnesses import interpret
 
 TEXT = """
@@ -33,18 +34,42 @@ def test_the_rounding_of_a_text_is_its_own_limit(q: str, cap: float | None) -> N
     definition = gdsl.loads(TEXT.replace("{q}", q))
     kernel = definition.kernel
     assert casts(kernel) is (cap is None)
-    arguments = {
-        "q": np.array([[[1.0, 1 + 2.0**-10]]]),
-        "k": np.array([[[1.0, -1.0]]]),
-        "v": np.array([[[1.0, 2.0]]]),
-        "decay": np.ones((1, 1)),
-        "beta": np.ones((1, 1)),
-        "s0": np.zeros((1, 1, 2, 2)),
-    }
-    trial = Trial({"B": 1, "H": 1, "K": 2, "V": 2}, (arguments,))
-    bound = bind_dtypes(kernel, Dtype.BF16)
+    trial, bound = _trial([1.0, -1.0]), bind_dtypes(kernel, Dtype.BF16)
     reference = interpret(kernel, trial, bound, "float64")
     found = bf16_bounds(kernel, Compilation(definition).plan, trial, bound, reference)
     assert found["s1"].rms.max() <= BF16_RMS
     limit = float(found["out"].rms[0])
     assert limit > 0.5 if cap is None else limit == cap
+
+
+def test_a_text_that_casts_is_within_its_own_limit() -> None:
+    """With k in bf16 as well, q . k is nearer to what float64 has than the text as it stands."""
+    definition = gdsl.loads(TEXT.replace("{q}", "bf16(q)"))
+    kernel, ulp = definition.kernel, 2.0**-7
+    trial, bound = _trial([1 + 0.45 * ulp, -1 - 0.55 * ulp]), bind_dtypes(kernel, Dtype.BF16)
+    reference = interpret(kernel, trial, bound, "float64")
+    expected, own, rounded = (
+        result.outputs["out"].astype(np.float64)
+        for result in (
+            reference,
+            interpret(kernel, trial, bound, "declared"),
+            interpret(round_operands(kernel), trial, bound, "declared"),
+        )
+    )
+    error = np.linalg.norm(own - expected) / np.linalg.norm(expected)
+    assert error > 2 * np.linalg.norm(rounded - expected) / np.linalg.norm(expected)
+    found = bf16_bounds(kernel, Compilation(definition).plan, trial, bound, reference)
+    assert float(found["out"].rms[0]) == pytest.approx(2 * error)
+
+
+def _trial(k: list[float]) -> Trial:
+    """One token, q a quarter of an ulp of bf16 away from (1, 1)."""
+    arguments = {
+        "q": np.array([[[1.0, 1 + 2.0**-10]]]),
+        "k": np.array([[k]]),
+        "v": np.array([[[1.0, 2.0]]]),
+        "decay": np.ones((1, 1)),
+        "beta": np.ones((1, 1)),
+        "s0": np.zeros((1, 1, 2, 2)),
+    }
+    return Trial({"B": 1, "H": 1, "K": 2, "V": 2}, (arguments,))
