@@ -1,8 +1,8 @@
 """A plan evaluated on numpy arrays: the same algorithm, and on request the same rounding.
 
 float64 shows that the algorithm is the recurrence (equal to the interpreter to 1e-10); "plan"
-rounds every matmul operand as the plan does and gives the bound that a bf16 kernel is judged by.
-What a window passes on to a rule in chunks lies in memory in the dtype of the operands.
+rounds every matmul operand as the plan does, and what a window hands on (`handed_on`), and gives
+the bound that a bf16 kernel is judged by.
 """
 
 from __future__ import annotations
@@ -11,22 +11,19 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
-from attrs import evolve
 from numpy.typing import NDArray
 
 from gdsl.algorithm.evaluate_run import run_chunks
+from gdsl.algorithm.handed_on import round_handed_on
 from gdsl.algorithm.plan import ChunkedRun, Plan
 from gdsl.algorithm.precision import EXACT, Precision
 from gdsl.canonical.evaluate import RunInput, RunOutput, run_tokens
 from gdsl.canonical.evaluate_kernel import DECLARED, FLOAT32, FLOAT64, evaluate_kernel
-from gdsl.canonical.form import Window
 from gdsl.canonical.values import Named, Scope
 from gdsl.canonical.values import evaluate as value_of
 from gdsl.ir.dtypes import Dtype
-from gdsl.ir.expr import Cast, Expr, Unpack
-from gdsl.ir.kernel import Kernel, Let, Run
+from gdsl.ir.kernel import Run
 from gdsl.ir.node import Symbol
-from gdsl.ir.traverse import children, symbols, with_children
 
 Array = NDArray[Any]
 _ARITHMETIC = {"float64": FLOAT64, "float32": FLOAT32, "plan": DECLARED}
@@ -36,12 +33,14 @@ def evaluate(
     plan: Plan,
     arguments: Mapping[str, Array | float | int | bool],
     precision: Literal["float64", "float32", "plan"] = "float64",
+    errors: np.random.Generator | None = None,
 ) -> dict[str, Array]:
     """Return the outputs by name, computed by the plan's algorithm.
 
     `precision` "float64" and "float32" round nothing but the arithmetic; "plan" computes in f32
-    with matmul operands in the plan's operand dtype and casts and outputs as declared. Raises
-    SizeError when shapes do not fit.
+    with matmul operands in the plan's operand dtype and casts and outputs as declared; with
+    `errors` operands are rounded up or down at random. Raises SizeError when shapes do not
+    fit.
     """
     runs = {run.run.state_out: run for run in plan.runs}
     operands = _operands(arguments) if precision == "plan" else None
@@ -54,7 +53,7 @@ def evaluate(
             return run_tokens(run, planned.canonical, given, scope)
         segments = planned.chunk.segments
         log = value_of(segments.log, values, scope) if segments is not None else None
-        rounding = Precision(scope.dtype, planned.chunk.operands or operands)
+        rounding = Precision(scope.dtype, planned.chunk.operands or operands, errors)
         return run_chunks(
             run,
             planned.chunk,
@@ -66,27 +65,8 @@ def evaluate(
 
     kernel = plan.kernel.kernel
     if operands is not None and any(isinstance(run, ChunkedRun) for run in plan.runs):
-        kernel = _kept(kernel, plan, operands)
+        kernel = round_handed_on(plan, operands)
     return evaluate_kernel(kernel, arguments, run_one, _ARITHMETIC[precision])
-
-
-def _kept(kernel: Kernel, plan: Plan, operands: Dtype) -> Kernel:
-    """The kernel with fields of what a window gave in the dtype they are kept in."""
-    windows = {r for run, form in plan.kernel.runs if isinstance(form, Window) for r in run.results}
-
-    def rounded(expr: Expr) -> Expr:
-        old = children(expr)
-        new = with_children(expr, tuple(rounded(child) for child in old)) if old else expr
-        if isinstance(new, Unpack) and windows & set(symbols(new)):
-            return Cast(operands, new, new.type, span=new.span)
-        return new
-
-    return evolve(
-        kernel,
-        body=tuple(
-            evolve(s, value=rounded(s.value)) if isinstance(s, Let) else s for s in kernel.body
-        ),
-    )
 
 
 def _exact(scope: Scope) -> Precision:

@@ -36,6 +36,11 @@ class Dtype(Enum):
         return self.is_float and self is not Dtype.F32
 
     @property
+    def fraction_bits(self) -> int:
+        """Mantissa bits behind the leading one, of a float."""
+        return _FRACTION_BITS[self]
+
+    @property
     def only_read(self) -> bool:
         """Whether only inputs have it: eight bits are too few for what a kernel computes."""
         return self is Dtype.F8E4M3
@@ -53,4 +58,10 @@ _NUMPY: dict[Dtype, np.dtype[Any]] = {
     Dtype.F8E4M3: np.dtype(ml_dtypes.float8_e4m3),
     Dtype.I32: np.dtype(np.int32),
     Dtype.BOOL: np.dtype(np.bool_),
+}
+_FRACTION_BITS: dict[Dtype, int] = {
+    Dtype.F32: 23,
+    Dtype.BF16: 7,
+    Dtype.F16: 10,
+    Dtype.F8E4M3: 3,
 }

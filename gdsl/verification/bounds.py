@@ -8,9 +8,9 @@ errors of the interpreter in float32.
 bf16 operands: e_rms 2.5e-2 unless the text itself casts to less than fp32, and also, token by
 token, twice the error of the interpreter whose operands are rounded to bf16
 (`gdsl.verification.rounding`); chunked, 1.5 times the error of the plan evaluated on numpy with its
-own rounding. A text that casts is a definition that rounds: what it errs by as it stands counts
-likewise. No limit is tighter than that of fp32. States kept in bf16 add the rounding of one store
-for each call.
+own rounding, or with other errors at the same places (`gdsl.verification.drawn`). A text that casts
+is a definition that rounds: what it errs by as it stands counts likewise. No limit is tighter than
+that of fp32. States kept in bf16 add the rounding of one store for each call.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FP32_RMS = 3e-6
 FP32_MAX = 3e-5
 BF16_RMS = 2.5e-2
 _TOKEN_FACTOR = 2.0
-_CHUNK_FACTOR = 1.5
+CHUNK_FACTOR = 1.5
 _DRIFT_FACTOR = 2.0
 _BF16_STORE = 2.0**-9
 """Relative rounding of one store in bf16, at most."""
@@ -65,8 +65,8 @@ def bf16_bounds(
 ) -> dict[str, Allowed]:
     """Return the bounds of every output of a plan with bf16 operands."""
     if plan.form == "chunked":
-        factor = _CHUNK_FACTOR
-        own = [run_reference(kernel, trial, bound, _evaluator(plan))]
+        factor = CHUNK_FACTOR
+        own = [run_reference(kernel, trial, bound, evaluator(plan))]
     else:
         factor = _TOKEN_FACTOR
         own = [interpret(round_operands(kernel), trial, bound, "declared")]
@@ -100,26 +100,26 @@ def bounds(
         found = fp32_bounds(kernel, trial, bound, reference, drifts=drifts)
     else:
         found = bf16_bounds(kernel, plan, trial, bound, reference)
-    stores = _stores(kernel, precision, trial, bound)
-    if not stores:
+    stored = 0.0 if precision.widen else stores(kernel, trial, bound)
+    if not stored:
         return found
-    return {name: Allowed(a.rms + stores * _BF16_STORE, None) for name, a in found.items()}
+    return {name: Allowed(a.rms + stored, None) for name, a in found.items()}
 
 
-def _stores(kernel: Kernel, precision: Precision, trial: Trial, bound: Mapping[str, Dtype]) -> int:
-    """How often states are rounded to less than fp32 between the calls of a trial."""
+def stores(kernel: Kernel, trial: Trial, bound: Mapping[str, Dtype]) -> float:
+    """Return the error of states that are rounded to less than fp32 between calls of a trial."""
     stored = {output_dtype(state.dtype, bound) for state in kernel.states}
-    if precision.widen or not stored & {Dtype.BF16, Dtype.F16}:
-        return 0
-    return len(trial.calls) - 1
+    if not stored & {Dtype.BF16, Dtype.F16}:
+        return 0.0
+    return (len(trial.calls) - 1) * _BF16_STORE
 
 
 def _grouped(kernel: Kernel, result: Result, name: str) -> Array:
     return grouped(result.outputs[name], result.axes[name], group_axes(kernel))
 
 
-def _evaluator(plan: Plan) -> Call:
-    """The plan on numpy, rounding at the plan's own rounding points."""
+def evaluator(plan: Plan, errors: np.random.Generator | None = None) -> Call:
+    """Return the plan on numpy, rounding at its own rounding points, or erring there."""
     from gdsl.algorithm.evaluate_plan import evaluate
 
-    return lambda arguments: evaluate(plan, arguments, precision="plan")
+    return lambda arguments: evaluate(plan, arguments, precision="plan", errors=errors)

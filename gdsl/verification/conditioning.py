@@ -1,14 +1,15 @@
-"""How far the exact result moves when the inputs move by one ulp of float32.
+"""How far the exact result moves when the inputs move by one ulp.
 
 Where q . k is near 0 before an RMSNorm, or new values cancel against the state, no float32 program
 can meet the fixed limits: the definition itself, run in float32, errs as much. What a backward
 stable program may err by is a small multiple of the change that one ulp in each input makes to the
-float64 result. It is looked at only where a fixed limit is not met.
+float64 result. It is looked at only where a fixed limit is not met. The same holds of bf16 operands
+and half an ulp in inputs of bf16.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -35,25 +36,52 @@ def conditioned(
     allowed: Mapping[str, Allowed],
 ) -> dict[str, Allowed]:
     """Return the bounds raised to what one ulp in every input does to the float64 result."""
-    exact = _exact(kernel)
     found = dict(allowed)
+    for name, moved in inherent(kernel, trial, bound, reference, lambda _: _ULP).items():
+        limits = found[name]
+        assert moved.max is not None
+        most = None if limits.max is None else np.maximum(limits.max, moved.max)
+        found[name] = Allowed(np.maximum(limits.rms, moved.rms), most)
+    return found
+
+
+def half_ulp(dtype: np.dtype[Any]) -> float:
+    """Return half the distance between neighbours in a dtype, relative to them, at least."""
+    (own,) = [known for known in Dtype if known.numpy == dtype]
+    return float(2.0 ** -(own.fraction_bits + 2))
+
+
+def inherent(
+    kernel: Kernel,
+    trial: Trial,
+    bound: Mapping[str, Dtype],
+    reference: Result,
+    ulp: Callable[[np.dtype[Any]], float],
+) -> dict[str, Allowed]:
+    """Return what a backward stable program may err by, with inputs known to `ulp` of their dtype.
+
+    A small multiple of the largest change over several draws of which way each input moves.
+    """
+    exact = _exact(kernel)
+    found: dict[str, tuple[Array, Array]] = {}
     for draw in range(_DRAWS):
         rng = np.random.default_rng(draw)
 
         def call(arguments: Mapping[str, Any], rng: np.random.Generator = rng) -> dict[str, Array]:
-            moved = {name: _moved(value, rng) for name, value in arguments.items()}
+            moved = {name: _moved(value, rng, ulp) for name, value in arguments.items()}
             return registry.interpreter().run(exact, moved, RunOptions("float64"))
 
         other = run_reference(kernel, trial, bound, call)
-        for name, limits in found.items():
+        for name in reference.outputs:
             groups = group_axes(kernel)
             expected = grouped(reference.outputs[name], reference.axes[name], groups)
             x = grouped(other.outputs[name], other.axes[name], groups)
             scale = group_scale(expected)
-            rms = np.maximum(limits.rms, FACTOR * errors_rms(x, expected, scale))
-            most = FACTOR * errors_max(x, expected, scale)
-            found[name] = Allowed(rms, None if limits.max is None else np.maximum(limits.max, most))
-    return found
+            old = found.get(name, (np.zeros(1), np.zeros(1)))
+            rms = np.maximum(old[0], FACTOR * errors_rms(x, expected, scale))
+            most = np.maximum(old[1], FACTOR * errors_max(x, expected, scale))
+            found[name] = rms, most
+    return {name: Allowed(rms, most) for name, (rms, most) in found.items()}
 
 
 def _exact(kernel: Kernel) -> Kernel:
@@ -70,8 +98,8 @@ def _is_float(dtype: object) -> bool:
     return dtype.is_float if isinstance(dtype, Dtype) else True
 
 
-def _moved(value: Any, rng: np.random.Generator) -> Any:
+def _moved(value: Any, rng: np.random.Generator, ulp: Callable[[np.dtype[Any]], float]) -> Any:
     """Move every float by one ulp, up or down."""
     if not isinstance(value, np.ndarray) or value.dtype.kind in "iub":
         return value
-    return value.astype(np.float64) * (1 + _ULP * rng.choice((-1.0, 1.0), value.shape))
+    return value.astype(np.float64) * (1 + ulp(value.dtype) * rng.choice((-1.0, 1.0), value.shape))

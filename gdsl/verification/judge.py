@@ -21,8 +21,6 @@ from gdsl.runner import Array
 VENDOR_TOLERANCE = 2e-2
 """atol and rtol of nki-library's tests of delta-rule kernels, the tightest of them."""
 _FLOOR = 0.01
-# Mantissa bits behind the leading one.
-_FRACTION_BITS: Mapping[Dtype, int] = {Dtype.BF16: 7, Dtype.F16: 10, Dtype.F32: 23}
 _SMALLEST_EXPONENT: Mapping[Dtype, int] = {Dtype.BF16: -126, Dtype.F16: -14, Dtype.F32: -126}
 
 
@@ -95,7 +93,7 @@ def storage_rounding(reference: Array, dtype: Dtype) -> Array:
         return underflow
     _, exponent = np.frexp(np.where(np.isfinite(reference), reference, 0.0))
     exponent = np.maximum(exponent - 1, _SMALLEST_EXPONENT[dtype])
-    return np.asarray(np.ldexp(0.5, exponent - _FRACTION_BITS[dtype]) + underflow)
+    return np.asarray(np.ldexp(0.5, exponent - dtype.fraction_bits) + underflow)
 
 
 def judge(

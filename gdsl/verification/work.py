@@ -24,6 +24,7 @@ from gdsl.regimes.trial import Outcome, Setting, Skip, Trial
 from gdsl.regimes.typed import bind_dtypes
 from gdsl.verification.bounds import bounds
 from gdsl.verification.conditioning import conditioned
+from gdsl.verification.drawn import with_drawn_errors
 from gdsl.verification.judge import Allowed, Verdict, grouped, judge
 from gdsl.verification.precisions import Precision
 from gdsl.verification.report import Case
@@ -118,10 +119,27 @@ class Work:
                 )
             result = self._simulate(regime, way, trial, bound)
             verdicts = self._judge(way, bound, result, reference, admitted[same])
-            if way.precision.is_fp32 and not all(verdict.ok for verdict in verdicts):
-                raised = conditioned(request.kernel, trial, bound, reference, admitted[same])
+            if not all(verdict.ok for verdict in verdicts):
+                raised = self._raised(way, plan, trial, bound, reference, admitted[same])
                 verdicts = self._judge(way, bound, result, reference, raised)
             yield self._case(regime, trial, way, result, verdicts)
+
+    def _raised(
+        self,
+        way: _Way,
+        plan: Plan,
+        trial: Trial,
+        bound: Mapping[str, Dtype],
+        reference: Result,
+        allowed: Mapping[str, Allowed],
+    ) -> Mapping[str, Allowed]:
+        """The bounds raised to what no program can avoid, where that is more."""
+        kernel = self.request.kernel
+        if way.precision.is_fp32:
+            return conditioned(kernel, trial, bound, reference, allowed)
+        if plan.form == "chunked":
+            return with_drawn_errors(kernel, plan, trial, bound, reference, allowed)
+        return allowed
 
     def _ways(self, *, once: bool) -> Iterator[_Way]:
         """Yield the combinations: all, or one target and one number of cores."""

@@ -49,6 +49,23 @@ def test_short_and_long_prompts(
     assert report.ok, report
 
 
+@pytest.mark.parametrize(("name", "seed"), [("gdn_mixer_prefill", 9), ("gdn_block_prefill", 0)])
+def test_one_token_whose_query_meets_its_key_near_zero(name: str, seed: int) -> None:
+    """The norm of the output magnifies single errors of rounding q and k, which draws show."""
+    hidden = {"Hid": 128} if name == "gdn_block_prefill" else {}
+    report = gdsl.verify(
+        gdsl.load(name),
+        shape={"B": 1, "T": 1, **hidden, "Hk": 2, "G": 2, "K": 32, "V": 32, "W": 4},
+        targets=["trn2"],
+        lnc=(1,),
+        regimes=["zero-state"],
+        settings={"inverse": "schur"},
+        precisions=["bf16"],
+        seed=seed,
+    )
+    assert report.ok, report
+
+
 def test_sums_with_silu_and_without_are_refused() -> None:
     text = HEAD + "    y, win = scan[T] causal_conv(x, conv_weight, win)\n"
     text += "    q, k, r = unpack[C](silu(y))\n    a, b, v = unpack[C](y)\n" + REST
