@@ -133,8 +133,9 @@ class Block:
 
     def take(self, record: str, *names: str) -> None:
         """Bring fields of a record in under their own names."""
-        self.names.taken.update(names)
-        self.statements.append(Take(names, record))
+        if names:
+            self.names.taken.update(names)
+            self.statements.append(Take(names, record))
 
     def put(self, record: str, **fields: Numeric | View) -> None:
         """Set fields of a record; a view stands for its whole tile."""

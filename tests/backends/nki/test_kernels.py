@@ -1,4 +1,4 @@
-"""Every decode kernel of the library, emitted and simulated, against the interpreter."""
+"""Kernels of the library, emitted and simulated, against the interpreter."""
 
 from __future__ import annotations
 
@@ -63,15 +63,33 @@ SIZES = {
 @pytest.mark.parametrize("kernel", RECURRENT)
 def test_prefill_kernels_token_by_token(kernel: str) -> None:
     """What the chunked schedule lacks is emitted in recurrent form."""
+    agrees(kernel, SIZES, "recurrent")
+
+
+CHUNKED = (
+    "gla_fwd",
+    "lightning_fwd",
+    "mamba2_fwd",
+    "retnet_fwd",
+    "simple_gla_fwd",
+)
+
+
+@pytest.mark.parametrize("kernel", CHUNKED)
+def test_the_rest_of_the_family_in_chunks(kernel: str) -> None:
+    agrees(kernel, {**SIZES, "B": 1, "T": 133}, "chunked")
+
+
+def agrees(kernel: str, sizes: dict[str, int], form: str) -> None:
     definition = api.load(kernel)
     axes = {axis.name for axis in definition.kernel.axes}
     report = api.verify(
         definition,
-        shape={axis: size for axis, size in SIZES.items() if axis in axes},
+        shape={axis: size for axis, size in sizes.items() if axis in axes},
         targets=("trn2",),
         lnc=(2,),
         regimes=("gaussian",),
-        settings={"form": "recurrent"},
+        settings={"form": form},
     )
     assert report.run
     report.assert_ok()

@@ -38,6 +38,9 @@ What no product wrote lies above the diagonal and is replaced on GpSimdE when sc
 The carried state is read before the solve, with the factor that also serves the queries. Per chunk
 and lane ScalarE works 2.7 us with a bounded gate and 3.2 without, VectorE 2.6 and 4.2.
 
+Where nothing is erased (linear attention, Mamba-2) there is no A and nothing to invert: what is
+written is the value. The same stages make P^T alone, and the pipeline has two batches, not three.
+
 What stands around the rule is computed by instruction selection (`formulas`, `around`; the layout
 TOKENS of `select.tokens`), from terms and not by any kernel's name. Gates of many chunks are made
 at once, one chunk per partition. A factor of the query goes to the output; a key with a factor (an

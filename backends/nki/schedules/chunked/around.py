@@ -216,7 +216,8 @@ class Around:
                 beta = self._column("beta", "betas")
                 yield "scaled_betas", algebra.product(beta, f.key.factor)
             else:
-                for name, tile in (("k_decayed", "decays"), ("k_left", "left")):
+                read = (("k_decayed", "decays"),) if self.scan.chunk.solve is not None else ()
+                for name, tile in (*read, ("k_left", "left")):
                     column = algebra.product(self._column(tile, tile), f.key.factor)
                     yield name, algebra.product(column, f.key.leaf)
         if self.value_scaled:

@@ -31,7 +31,7 @@ OF_LANES = (CHUNK, LANES * VALUES)
 
 def functions(schedule: Schedule) -> Iterator[Function]:
     """Yield the steps of a chunk after its inverse."""
-    if not schedule.scan.channels:
+    if schedule.solves and not schedule.scan.channels:
         yield _solve_writes(schedule)
     yield _carry_state(schedule)
     yield _decay_lane(schedule)
@@ -74,30 +74,37 @@ def _solve_writes(schedule: Schedule) -> Function:
 
 
 def _carry_state(schedule: Schedule) -> Function:
-    doc = "o = (q exp(G)) S + P w, and (beta k exp(G_last - G))^T w, which is added to the state."
+    doc = (
+        "o = (q exp(G)) S + P w, and (beta k exp(G_last - G))^T w, which is added to the state."
+        if schedule.solves
+        else "o = (q exp(G)) S + P v, and (k exp(G_last - G))^T v, which is added to the state."
+    )
     stage = Stage("carry_state", ("group", "states", "step"), doc, schedule.scan.run.span)
     block = stage.block
     stage.numbers("group", "lanes", "steps", "position", "keys", "values")
-    k_left, q_T, scores, w = stage.tiles("group", "k_left", "q_T", "scores", "w")
+    name = "w" if schedule.solves else "v"
+    k_left, q_T, scores, writes = stage.tiles("group", "k_left", "q_T", "scores", name)
     (low,) = stage.tiles("states", "low")
     update = block.tile("update", (KEYS, LANES * VALUES), F32, Space.PSUM)
     output = block.tile("output", OF_LANES, F32, Space.PSUM)
     with block.loop("lane", 0, LANES) as (body, lane):
         slot = body.let_named("slot", lane * STEPS + STEP)
+        written = slot_of(writes, lane if schedule.solves else slot, VALUES)
         body.do(
             "nc_matmul",
             dst=slot_of(update, lane, VALUES),
             stationary=slot_of(k_left, slot, KEYS),
-            moving=slot_of(w, lane, VALUES),
+            moving=written,
             accumulate=False,
         )
     with block.loop("lane", 0, LANES) as (body, lane):
         slot = body.let_named("slot", lane * STEPS + STEP)
+        written = slot_of(writes, lane if schedule.solves else slot, VALUES)
         for stationary, moving, accumulate in (
             (slot_of(q_T, slot, CHUNK), slot_of(low, POSITION + lane, VALUES), False),
             (
                 part(scores, None, (slot * PAIR + CHUNK, CHUNK)),
-                slot_of(w, lane, VALUES),
+                written,
                 True,
             ),
         ):

@@ -27,7 +27,8 @@ from backends.nki.select.layouts import GPSIMD
 def functions(schedule: Schedule) -> Iterator[Function]:
     """Yield `make_constants` and `make_masks`."""
     yield _constants(schedule)
-    yield _masks(schedule)
+    if schedule.solves:
+        yield _masks(schedule)
 
 
 def select(

@@ -169,7 +169,12 @@ def _decay_over_chunk(schedule: Schedule) -> Function:
 
 
 def _decay_from_start(schedule: Schedule) -> Function:
-    doc = "(k exp(G))^T and (q exp(G))^T: the stationaries that read the carried state."
+    made = (*((("k_T", ZERO),) if schedule.solves else ()), ("q_T", CHUNK))
+    doc = (
+        "(k exp(G))^T and (q exp(G))^T: the stationaries that read the carried state."
+        if schedule.solves
+        else "(q exp(G))^T: the stationary that reads the carried state."
+    )
     stage = Stage("decay_from_start", ("constants", "group"), doc, schedule.scan.log.span)
     block = stage.block
     stage.numbers("group", "keys")
@@ -178,7 +183,7 @@ def _decay_from_start(schedule: Schedule) -> Function:
     sums = channel_sums(block, "sums", g, upto)
     factor = block.tile("factor", TURNED, like(kq_T))
     block.do("activation", dst=factor, op=EXP, data=sums)
-    for name, first in (("k_T", ZERO), ("q_T", CHUNK)):
+    for name, first in made:
         dst = block.tile(name, TURNED, like(kq_T))
         block.do(
             "tensor_tensor",

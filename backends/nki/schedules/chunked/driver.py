@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from backends.nki.program.build import Block, compare
 from backends.nki.program.nodes import Function, Rebind, Unpack
 from backends.nki.program.numbers import (
+    ZERO,
     Largest,
     Literal,
     Name,
@@ -102,8 +103,10 @@ def _carried(schedule: Schedule) -> dict[str, Call]:
     """What carries the states through one chunk of every lane: calls by the name of the action."""
     arguments = (GROUP, Name("states"), STEP)
     of_lane = (GROUP, Name("states"), Item(STEP, Literal(0)), Item(STEP, Literal(1)))
-    calls: dict[str, Call] = {"rest": ("read_state", arguments)} if schedule.scan.channels else {}
-    calls["writes"] = ("solve_writes", arguments)
+    calls: dict[str, Call] = {}
+    if schedule.solves:
+        calls |= {"rest": ("read_state", arguments)} if schedule.scan.channels else {}
+        calls["writes"] = ("solve_writes", arguments)
     calls["state"] = ("carry_state", arguments)
     calls[DECAY] = ("decay_lane", of_lane)
     if schedule.scan.checkpoints is not None:
@@ -226,12 +229,17 @@ def _run_team(schedule: Schedule) -> Function:
         "Batches of groups are pipelined: while the inverses of one batch are merged step by "
         "step, the\ncarried states go through the batch before it and the scores of the next one "
         "are made."
+        if schedule.solves
+        else "All chunks of a team of lanes.\n\n"
+        "Batches of groups are pipelined: the carried states go through one while the scores of "
+        "the next\none are made."
     )
     stage = Stage("run_team", ("constants", "tensors", "sizes", "states", "team"), doc)
     block = stage.block
     width = _width(schedule)
     total, in_flight = stage.numbers("sizes", "total", "groups_in_flight", *_given(width))[:2]
-    steps, levels = stage.numbers("constants", "steps", "levels")
+    if schedule.solves:
+        stage.numbers("constants", "steps", "levels")
     lanes = block.let_named("lanes", Length(TEAM))
     chunks = block.let_named("chunks", (total + CHUNK - 1) // CHUNK)
     more = (Name(name) for name in _given(width))
@@ -242,33 +250,48 @@ def _run_team(schedule: Schedule) -> Function:
             "The carried states of few lanes are the longest chain: begin with them\nearly."
         )
         body.let_named("groups_in_flight", smallest(in_flight, FEW_LANES))
-    with block.when(compare("==", Length(levels), 0)) as body:
-        body.call("make_masks", Name("constants"))
+    if schedule.solves:
+        with block.when(compare("==", Length(Name("levels")), 0)) as body:
+            body.call("make_masks", Name("constants"))
     block.let_named("gates", Record((("first_chunk", Literal(-1)),)))
     block.let_named("previous", EMPTY)
-    block.let_named("current", EMPTY)
+    if schedule.solves:
+        block.let_named("current", EMPTY)
     batches = block.let_named("batches", (Length(items) + in_flight - 1) // in_flight)
-    with block.loop("batch", 0, batches + 2) as (body, batch):
+    with block.loop("batch", 0, batches + (2 if schedule.solves else 1)) as (body, batch):
         body.let_named("following", EMPTY)
         last = smallest((batch + 1) * in_flight, Length(items))
         with body.loop("index", batch * in_flight, last) as (inner, index):
             _load(inner, index)
         body.call("other_work", Name("previous"), Name("following"), result="work")
-        current = Name("current")
-        turns = body.let_named("turns", Length(steps) * Largest(Literal(1), Length(current)))
-        with body.loop("turn", 0, turns) as (inner, turn):
-            with inner.when(compare(">", Length(current), 0)) as some:
-                group = Item(current, turn % Length(current))
-                step = Item(steps, turn // Length(current))
-                some.call("invert", Name("constants"), group, step)
-            share = Length(Name("work"))
-            first = (share * turn + turns - 1) // turns
-            after = (share * (turn + 1) + turns - 1) // turns
-            with inner.loop("piece", first, after) as (work, piece):
-                given = (Name("constants"), *RECORDS, Name("states"), TEAM)
-                work.call("do_work", *given, Item(Name("work"), piece))
-        body.statements.append(Rebind(("previous", "current"), ("current", "following")))
+        if schedule.solves:
+            _invert_in_turn(body)
+            body.statements.append(Rebind(("previous", "current"), ("current", "following")))
+        else:
+            _work(body, ZERO, Length(Name("work")))
+            body.statements.append(Rebind(("previous",), ("following",)))
     return stage.done()
+
+
+def _invert_in_turn(block: Block) -> None:
+    """The steps of the inverses of a batch, with a share of the other work before each."""
+    steps, current = Name("steps"), Name("current")
+    turns = block.let_named("turns", Length(steps) * Largest(Literal(1), Length(current)))
+    with block.loop("turn", 0, turns) as (inner, turn):
+        with inner.when(compare(">", Length(current), 0)) as some:
+            group = Item(current, turn % Length(current))
+            step = Item(steps, turn // Length(current))
+            some.call("invert", Name("constants"), group, step)
+        share = Length(Name("work"))
+        first = (share * turn + turns - 1) // turns
+        after = (share * (turn + 1) + turns - 1) // turns
+        _work(inner, first, after)
+
+
+def _work(block: Block, first: Number, after: Number) -> None:
+    with block.loop("piece", first, after) as (body, piece):
+        given = (Name("constants"), *RECORDS, Name("states"), TEAM)
+        body.call("do_work", *given, Item(Name("work"), piece))
 
 
 def _load(block: Block, index: Number) -> None:

@@ -43,6 +43,7 @@ def write_entry(main: Block, schedule: Schedule, before: Before) -> None:
     contract.write_checks(main, ((scan.key_axis, PARTITIONS),), missing)
     _check_arguments(main, schedule)
     contract.write_outputs(main)
+    contract.write_indices(main)
     before.write(main)
     main.banner("Chunks")
     write_lanes(main, schedule)
@@ -101,8 +102,9 @@ def _records(main: Block, schedule: Schedule, fresh: Number) -> None:
     )
     query = scan.query.name
     main.call("make_constants", Name(query), result="constants")
-    main.call("inverse_steps", _algorithm(schedule), DtypeOf(query), result="steps")
-    main.put("constants", algorithm=_algorithm(schedule), steps=Name("steps"))
+    if schedule.solves:
+        main.call("inverse_steps", _algorithm(schedule), DtypeOf(query), result="steps")
+        main.put("constants", algorithm=_algorithm(schedule), steps=Name("steps"))
 
 
 def _params(schedule: Schedule) -> tuple[str, ...]:

@@ -19,14 +19,17 @@ from backends.nki.select.algebra import Algebra, split
 from backends.nki.select.batched import BatchAlgebra
 from backends.nki.select.terms import Known, Leaf, Product, Stage, Term, children
 from backends.nki.select.translate import Translator
-from gdsl.algorithm.chunk_plan import AnchoredSegments, ChunkPlan, DeltaSolve
+from gdsl.algorithm.chunk_plan import AnchoredSegments, ChunkPlan, DualSolve
 from gdsl.algorithm.erasure import quotient
 from gdsl.canonical.build import Builder
 from gdsl.canonical.substitute import bind_arguments
+from gdsl.ir.dims import Atom
+from gdsl.ir.dtypes import Dtype
 from gdsl.ir.expr import Expr, Ref
 from gdsl.ir.kernel import Input, Kernel, Let, Output, Run
 from gdsl.ir.node import Symbol
 from gdsl.ir.traverse import children as subexpressions
+from gdsl.ir.types import Type
 
 
 @frozen
@@ -47,6 +50,8 @@ class Side:
     token: str
     """The axis of tokens."""
     inputs: dict[Leaf, Input] = field(factory=dict)
+    counted: dict[str, str] = field(factory=dict)
+    """The axes that an input of the kernel's own counts along, by its name."""
 
     def term(self, expr: Expr) -> Term:
         """Return an expression over the kernel's names as a term."""
@@ -65,6 +70,17 @@ class Side:
         axes = item.type.axes
         leaf = self.translator.leaf(symbol, axes, self._stage(axes), item.name, item.span)
         self.inputs[leaf] = item
+
+    def index(self, axis: str) -> Term:
+        """Return 0, 1, 2, ... along an axis: an input of the kernel's own."""
+        symbol = Symbol(f"index_{axis}", -1)
+        if symbol not in self.translator.terms:
+            stage = self._stage((axis,))
+            leaf = self.translator.leaf(symbol, (axis,), stage, symbol.name)
+            kind = Type((axis,), Dtype.F32)
+            self.counted[symbol.name] = axis
+            self.inputs[leaf] = Input(symbol, symbol.name, Dtype.F32, (Atom(axis),), kind)
+        return self.translator.terms[symbol]
 
     def _stage(self, axes: tuple[str, ...]) -> Stage:
         """What an input differs in."""
@@ -93,6 +109,11 @@ class Formulas:
     """The tensors that are not the state, of `tokens`."""
 
     @property
+    def indices(self) -> dict[str, str]:
+        """The axes that inputs of the kernel's own count along, by their names."""
+        return {**self.tokens.counted, **self.gates.counted}
+
+    @property
     def algebra(self) -> BatchAlgebra:
         """The algebra of the layout TOKENS."""
         algebra = self.tokens.translator.algebra
@@ -111,21 +132,28 @@ def formulas_of(
     gates = Side(kernel, Translator(Algebra(), mapped, form=form), run.axis)
     for side in (tokens, gates):
         algebra = side.translator.algebra
+        side.translator.index = side.index
         for param in kernel.params:
             side.translator.terms[param.symbol] = algebra.known(Name(param.name))
     solve, segments = chunk.solve, chunk.segments
     (emit,) = chunk.emits
-    if not isinstance(solve, DeltaSolve) or emit.query is None:
-        raise refuse("the chunked schedule needs a delta read", run.span)
+    assert emit.query is not None
+    assert not isinstance(solve, DualSolve)
+    # Where nothing is erased nobody reads along the key: it has a factor as any vector.
+    read = solve.read if solve is not None else chunk.key
 
     def bound(expr: Expr) -> Expr:
         return bind_arguments(expr, run, builder)
 
-    ratio = quotient(chunk.key, solve.read, builder) if chunk.key is not None else None
-    if ratio is None or chunk.value is None:
-        raise refuse("the chunked schedule needs a write along the key that is erased", run.span)
+    ratio = quotient(chunk.key, read, builder) if chunk.key is not None and read else None
+    if ratio is None or chunk.value is None or read is None:
+        raise refuse(
+            "the chunked schedule needs a write along the key that is erased",
+            run.span,
+            help="use `--set form=recurrent`, token by token",
+        )
     query = _vector(tokens, bound(emit.query), "the query", run)
-    key = _vector(tokens, bound(solve.read), "the read vector", run)
+    key = _vector(tokens, bound(read), "the read vector", run)
     value = _vector(tokens, bound(chunk.value), "the value", run)
     algebra = tokens.translator.algebra
     assert isinstance(algebra, BatchAlgebra)
@@ -182,7 +210,7 @@ def _vector(side: Side, expr: Expr, what: str, run: Run) -> Vector:
             f"the chunked schedule needs {what} as an input tensor, but for a factor per token",
             expr.span or run.span,
             label="this is computed",
-            help="compute it before the kernel, or use `form=recurrent`",
+            help="compute it before the kernel, or use `--set form=recurrent`",
         )
     return Vector(side.inputs[base], base, factor)
 

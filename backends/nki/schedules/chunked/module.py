@@ -48,6 +48,8 @@ def chunked_program(plan: Plan) -> Program:
     scan = scan_of(front)
     contract = Contract(plan.kernel.kernel, exposed={e.argument: e.default for e in plan.exposed})
     parameters = contract.parameters()
+    for name, axis in scan.formulas.indices.items():
+        contract.tensors[name] = contract.index(axis, name)
     main = Block(Names({p.name for p in parameters}))
     where = Addresses(scan)
     before = Before(contract, front, scan.mapped[0])
@@ -75,10 +77,8 @@ def _functions(schedule: Schedule) -> tuple[Function, ...]:
         load,
         prologue,
         scores_channel if schedule.scan.channels else scores,
-        inverse,
-        leaves,
-        steps,
-        *((carry_channel,) if schedule.scan.channels else ()),
+        *((inverse, leaves, steps) if schedule.solves else ()),
+        *((carry_channel,) if schedule.scan.channels and schedule.solves else ()),
         carry,
         checkpoints,
         epilogue,
@@ -107,9 +107,12 @@ def _constants(schedule: Schedule, before: Before) -> tuple[Constant, ...]:
         Constant("LANES", Literal(BANK // PARTITIONS), "lanes among them, by their values"),
         Constant("TEAM", Literal(16), "lanes whose states are on chip together"),
         Constant("GATE_COLUMNS", Literal(128), "chunks whose gates are computed together"),
-        Constant("MASKED_MERGES", tupled(*masked), "merges that select their blocks by a mask"),
-        Constant("BLOCK_MERGES", tupled(*blocks), "merges whose blocks are partition ranges"),
     ]
+    if schedule.solves:
+        found += [
+            Constant("MASKED_MERGES", tupled(*masked), "merges that select their blocks by a mask"),
+            Constant("BLOCK_MERGES", tupled(*blocks), "merges whose blocks are partition ranges"),
+        ]
     if leaf := schedule.doubled_leaf:
         found.append(Constant("LEAF", Literal(leaf), "rows of a leaf that neumann doubles"))
     if schedule.scan.channels:

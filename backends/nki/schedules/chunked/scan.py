@@ -11,7 +11,7 @@ from backends.nki.refusal import refuse
 from backends.nki.schedules.chunked.formulas import Formulas, formulas_of, inputs_in
 from backends.nki.schedules.chunked.front import Front
 from backends.nki.select.terms import Known, Leaf
-from gdsl.algorithm.chunk_plan import AnchoredSegments, ChunkPlan, DeltaSolve, Rows
+from gdsl.algorithm.chunk_plan import AnchoredSegments, ChunkPlan, DualSolve, Rows
 from gdsl.algorithm.plan import ChunkedRun
 from gdsl.ir.expr import Ref
 from gdsl.ir.kernel import Input, Kernel, Output, Run, State
@@ -47,7 +47,7 @@ class Scan:
     """The states after every `every` tokens."""
     every: Number | None
     solve_span: Span | None
-    """Where the rule reads its state, which is why there is a system to solve."""
+    """Where the rule reads its state, which is why there is a system to solve; else the run."""
     mapped: tuple[str, ...]
     """The axes that lanes run over, in the order of the state's tensor."""
     formulas: Formulas
@@ -77,8 +77,6 @@ def scan_of(front: Front) -> Scan:
     run, chunk = planned.run, planned.chunk
     _check(kernel, run, chunk)
     solve = chunk.solve
-    if not isinstance(solve, DeltaSolve):
-        raise refuse("the chunked schedule needs a delta read", run.span)
     state = next(s for s in kernel.states if s.symbol == run.state)
     states = [o for o in kernel.outputs if _is_state(o, run)]
     checkpoints = next((o for o in kernel.outputs if _is(o, run.states)), None)
@@ -120,7 +118,7 @@ def scan_of(front: Front) -> Scan:
         mapped=mapped,
         formulas=formulas,
         fields=front.fields,
-        solve_span=solve.span,
+        solve_span=solve.span if solve is not None else run.span,
     )
 
 
@@ -139,12 +137,18 @@ def _check(kernel: Kernel, run: Run, chunk: ChunkPlan) -> None:
         wrong = "an output before the write, or with a skip"
     elif len(chunk.emits) != 1:
         wrong = "several outputs of a rule"
-    elif isinstance(chunk.solve, DeltaSolve) and chunk.solve.rows is Rows.EXCLUSIVE:
+    elif isinstance(chunk.solve, DualSolve):
+        wrong = "an erase vector that is no multiple of the written key"
+    elif chunk.solve is not None and chunk.solve.rows is Rows.EXCLUSIVE:
         wrong = "a read before the decay"
     elif any(_is_state(o, run) and o.dims != state.dims for o in kernel.outputs):
         wrong = "a state that leaves in another layout than it came in"
     if wrong:
-        raise refuse(f"the chunked schedule does not emit {wrong} yet", run.span)
+        raise refuse(
+            f"the chunked schedule does not emit {wrong} yet",
+            run.span,
+            help="use `--set form=recurrent`, token by token",
+        )
 
 
 def _every(kernel: Kernel, run: Run, chunk: ChunkPlan) -> Number:

@@ -33,6 +33,11 @@ class Schedule:
         return self.contract.element(self.scan.query.name, self.scan.query.dtype)
 
     @property
+    def solves(self) -> bool:
+        """Whether something is erased, so that there is a system to solve for what is written."""
+        return self.scan.chunk.solve is not None
+
+    @property
     def inverses(self) -> tuple[Inverse, ...]:
         """The inverse of the plan, then those that a trace-time argument may choose instead."""
         solve = self.scan.chunk.solve

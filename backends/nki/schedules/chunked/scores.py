@@ -28,6 +28,7 @@ from backends.nki.schedules.chunked.records import (
     like,
     slot_of,
 )
+from backends.nki.schedules.chunked.rows import queries, rows_of
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.slots import turn_slots
 from backends.nki.schedules.chunked.stage import Stage
@@ -76,7 +77,7 @@ def _spread_decays(schedule: Schedule) -> Function:
 
 
 def _scale_vectors(schedule: Schedule) -> Function:
-    scaled = ["q exp(G)", "k exp(G)"]
+    scaled = ["q exp(G)", *(["k exp(G)"] if schedule.solves else [])]
     scaled += [] if schedule.around.key_scaled else ["beta k exp(G_last - G)"]
     doc = f"{', '.join(scaled)}, on the engine that has nothing else to do."
     stage = Stage("scale_vectors", ("group",), doc, schedule.scan.log.span)
@@ -85,7 +86,8 @@ def _scale_vectors(schedule: Schedule) -> Function:
     stage.numbers("gates", "columns", "chunks")
     (decays,) = stage.tiles("gates", "decays")
     q_sb, k_sb = stage.tiles("group", "q_sb", "k_sb")
-    made = [("q_decayed", q_sb, decays), ("k_decayed", k_sb, decays)]
+    made = [("q_decayed", q_sb, decays)]
+    made += [("k_decayed", k_sb, decays)] if schedule.solves else []
     if not schedule.around.key_scaled:
         made.append(("k_left", k_sb, stage.tiles("gates", "left")[0]))
     for name, src, column in made:
@@ -137,7 +139,11 @@ def _sum_segments(schedule: Schedule) -> Function:
 
 
 def _multiply_keys(schedule: Schedule) -> Function:
-    doc = "k_j . k_i and k_j . q_i of every slot, side by side."
+    doc = (
+        "k_j . k_i and k_j . q_i of every slot, side by side."
+        if schedule.solves
+        else "k_j . q_i of every slot."
+    )
     stage = Stage("multiply_keys", ("group",), doc, schedule.scan.solve_span)
     block = stage.block
     (kq_T,) = stage.of_group("kq_T")
@@ -145,9 +151,9 @@ def _multiply_keys(schedule: Schedule) -> Function:
     with block.loop("slot", 0, SLOTS) as (body, slot):
         body.do(
             "nc_matmul",
-            dst=slot_of(products, slot, PAIR),
+            dst=rows_of(schedule, products, slot),
             stationary=part(kq_T, None, (slot * PAIR, CHUNK)),
-            moving=slot_of(kq_T, slot, PAIR),
+            moving=rows_of(schedule, kq_T, slot),
             accumulate=False,
         )
     block.put("group", products=products)
@@ -159,6 +165,8 @@ def _make_scores(schedule: Schedule) -> Function:
         "A^T and P^T of one slot: beta_j (k_j . k_i) decay and beta_j (k_j . q_i) decay, j on "
         "partitions.\n\n"
         "What no merge reads of A^T may be anything; tokens after i must not count in P^T."
+        if schedule.solves
+        else "P^T of one slot, (k_j . q_i) decay, j on partitions; tokens after i do not count."
     )
     stage = Stage("make_scores", ("group", "slot"), doc, schedule.scan.solve_span)
     block, slot = stage.block, Name("slot")
@@ -171,17 +179,16 @@ def _make_scores(schedule: Schedule) -> Function:
     with block.when(compare("<", slot, SLOTS)) as body:
         body.do(
             "scalar_tensor_tensor",
-            dst=slot_of(scores, slot, PAIR),
-            data=slot_of(products, slot, PAIR),
+            dst=rows_of(schedule, scores, slot),
+            data=rows_of(schedule, products, slot),
             op0=MULTIPLY,
             operand0=beta(body, slot),
             op1=MULTIPLY,
-            operand1=_twice(decay, slot),
+            operand1=_twice(decay, slot) if schedule.solves else slot_of(decay, slot, CHUNK),
         )
     with block.when(compare("==", slot, SLOTS - 1)) as last:
-        queries = Pattern(scores.tile, ((SLOTS * PAIR, CHUNK), (PAIR, SLOTS), (ONE, CHUNK)), CHUNK)
         upto = ((0, SLOTS), (1, CHUNK))
-        select(last, queries, queries, upto, -1, 0, GREATER_EQUAL)
+        select(last, queries(scores), queries(scores), upto, -1, 0, GREATER_EQUAL)
     return stage.done()
 
 

@@ -30,9 +30,9 @@ from backends.nki.schedules.chunked.records import (
     SQUARE,
     TURNED,
     like,
-    slot_of,
     tile_of,
 )
+from backends.nki.schedules.chunked.rows import all_rows, first_row, queries, row_count, rows_of
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.stage import Stage
 from backends.nki.select.layouts import GPSIMD, SCALAR, VECTOR
@@ -222,29 +222,42 @@ def _of_tiles_of_slots(view: View, width: Number, count: Number) -> Pattern:
 
 
 def _scale_rows(schedule: Schedule) -> Function:
-    doc = "k and q as rows of their sub-blocks."
+    doc = f"{'k and q' if schedule.solves else 'q'} as rows of their sub-blocks."
     stage = Stage("scale_rows", ("group",), doc, schedule.scan.log.span)
     block = stage.block
     stage.numbers("group", "keys")
     kq_T, row_factor = stage.of_group("kq_T", "row_factor")
-    rows = _scaled(block, "rows", kq_T, row_factor, VECTOR)
+    rows = block.tile("rows", kq_T.shape, like(kq_T))
+    _scale(
+        block,
+        all_rows(schedule, rows),
+        all_rows(schedule, kq_T),
+        row_factor,
+        row_count(schedule),
+        VECTOR,
+    )
     block.put("group", rows=rows)
     return stage.done()
 
 
-def _scaled(block: Block, name: str, kq_T: View, factor: View, engine: Token | Name) -> View:
-    """k and q times a factor per token and channel."""
-    scaled = block.tile(name, kq_T.shape, like(kq_T))
-    twice = ((SLOTS * CHUNK, KEYS), (CHUNK, SLOTS), (ZERO, number(2)), (ONE, CHUNK))
+def _scale(
+    block: Block,
+    dst: View | Pattern,
+    vectors: View | Pattern,
+    factor: View,
+    count: int,
+    engine: Token | Name,
+) -> None:
+    """`count` vectors of every slot times a factor per token and channel."""
+    repeated = ((SLOTS * CHUNK, KEYS), (CHUNK, SLOTS), (ZERO, number(count)), (ONE, CHUNK))
     block.do(
         "tensor_tensor",
-        dst=scaled,
-        data1=kq_T,
-        data2=Pattern(factor.tile, twice, ZERO),
+        dst=dst,
+        data1=vectors,
+        data2=Pattern(factor.tile, repeated, ZERO),
         op=MULTIPLY,
         engine=engine,
     )
-    return scaled
 
 
 def _scale_level(schedule: Schedule) -> Function:
@@ -266,13 +279,15 @@ def _scale_level(schedule: Schedule) -> Function:
     sums = channel_sums(block, "across", g, between)
     factor = block.tile("factor", TURNED, like(kq_T))
     block.do("activation", dst=factor, op=EXP, data=sums)
-    scaled = _scaled(block, "scaled", kq_T, factor, Name("engine"))
+    scaled = block.tile("scaled", kq_T.shape, like(kq_T))
+    _scale(block, scaled, kq_T, factor, 2, Name("engine"))
     block.append("scaled_levels", Name(scaled.tile.name))
     return stage.done()
 
 
 def _multiply_pairs(schedule: Schedule) -> Function:
-    doc = "k_j . k_i and k_j . q_i with their decays, every block in place: j on partitions."
+    met = "k_j . k_i and k_j . q_i with their decays" if schedule.solves else "k_j . q_i decayed"
+    doc = f"{met}, every block in place: j on partitions."
     stage = Stage("multiply_pairs", ("group",), doc, schedule.scan.solve_span)
     block = stage.block
     stage.numbers("group", "keys", "scaled_levels")
@@ -289,19 +304,22 @@ def _multiply_pairs(schedule: Schedule) -> Function:
             scaled = _named(stage, inner, "scaled", Item(Name("scaled_levels"), level), rows)
             with inner.loop("low", 0, CHUNK, 2 * width) as (block_body, low):
                 stationary = part(scaled, None, (slot * PAIR + low, width))
-                _place(block_body, products, stationary, scaled, slot, low, low + width, width)
+                place = (slot, low, low + width, width)
+                _place(schedule, block_body, products, stationary, scaled, *place)
         if tiles:
             with body.loop("row", 0, TILE // SUBBLOCK, exact=True) as (inner, row):
                 first = inner.let_named("first", FIRST)
                 scaled = _named(stage, inner, "scaled", Item(Name("tile_columns"), row), row_factor)
                 with inner.loop("low", 0, CHUNK, TILE) as (tile_body, low):
                     stationary = part(scaled, None, (slot * CHUNK + low, first + SUBBLOCK))
-                    _place(tile_body, products, stationary, rows, slot, low, low + first, SUBBLOCK)
+                    place = (slot, low, low + first, SUBBLOCK)
+                    _place(schedule, tile_body, products, stationary, rows, *place)
     block.put("group", products=products)
     return stage.done()
 
 
 def _place(
+    schedule: Schedule,
     block: Block,
     products: View,
     stationary: View,
@@ -313,8 +331,8 @@ def _place(
 ) -> None:
     """Columns from partition `low` on times `count` rows from `first` on, of k and of q."""
     high = stationary.shape[1]
-    pair = ((CHUNK, number(2)), (ONE, count))
-    at = slot * PAIR + first
+    pair = ((CHUNK, number(row_count(schedule))), (ONE, count))
+    at = slot * PAIR + first + first_row(schedule)
     block.do(
         "nc_matmul",
         dst=Pattern(products.tile, ((SLOTS * PAIR, high), *pair), low * SLOTS * PAIR + at),
@@ -333,8 +351,9 @@ def _add_diagonal(schedule: Schedule) -> Function:
     kq_T, products = stage.of_group("kq_T", "products")
     (diagonal,) = stage.tiles("constants", "diagonal")
     raw_scores = block.tile("raw_scores", BOTH, F32)
-    block.do("tensor_copy", dst=raw_scores, src=products, engine=SCALAR)
-    _predicated(block, raw_scores, kq_T, diagonal)
+    dst, src = all_rows(schedule, raw_scores), all_rows(schedule, products)
+    block.do("tensor_copy", dst=dst, src=src, engine=SCALAR)
+    _predicated(schedule, block, raw_scores, kq_T, diagonal)
     block.put("group", raw_scores=raw_scores)
     return stage.done()
 
@@ -350,27 +369,33 @@ def _add_level(schedule: Schedule) -> Function:
     scaled = stage.named("scaled", Item(Name("scaled_levels"), level), kq_T)
     place = level - len(_levels(schedule)[0])
     met = stage.named("met", Item(Name("pairs"), place), tile_of("constants", "diagonal"))
-    _predicated(block, raw_scores, scaled, met)
+    _predicated(schedule, block, raw_scores, scaled, met)
     return stage.done()
 
 
-def _predicated(block: Block, scores: View, vectors: View, mask: View) -> None:
+def _predicated(schedule: Schedule, block: Block, scores: View, vectors: View, mask: View) -> None:
     """Products of every slot, copied where a mask says so."""
     found = block.tile("found", BOTH, F32, Space.PSUM)
     with block.loop("slot", 0, SLOTS) as (body, slot):
         body.do(
             "nc_matmul",
-            dst=slot_of(found, slot, PAIR),
+            dst=rows_of(schedule, found, slot),
             stationary=part(vectors, None, (slot * PAIR, CHUNK)),
-            moving=slot_of(vectors, slot, PAIR),
+            moving=rows_of(schedule, vectors, slot),
             accumulate=False,
         )
-    predicate = Pattern(mask.tile, ((CHUNK, CHUNK), (ZERO, 2 * SLOTS), (ONE, CHUNK)), ZERO)
-    block.do("tensor_copy_predicated", dst=scores, src=found, predicate=predicate)
+    repeated = (ZERO, row_count(schedule) * SLOTS)
+    predicate = Pattern(mask.tile, ((CHUNK, CHUNK), repeated, (ONE, CHUNK)), ZERO)
+    dst, src = all_rows(schedule, scores), all_rows(schedule, found)
+    block.do("tensor_copy_predicated", dst=dst, src=src, predicate=predicate)
 
 
 def _round_scores(schedule: Schedule) -> Function:
-    doc = "A^T (j < i) and P^T (j <= i): beta_j times the sums over channels, 0 elsewhere."
+    doc = (
+        "A^T (j < i) and P^T (j <= i): beta_j times the sums over channels, 0 elsewhere."
+        if schedule.solves
+        else "P^T (j <= i): the sums over channels, 0 elsewhere."
+    )
     stage = Stage("round_scores", ("group",), doc, schedule.scan.solve_span)
     block = stage.block
     source = "raw_scores" if _levels(schedule)[1] else "products"
@@ -380,13 +405,17 @@ def _round_scores(schedule: Schedule) -> Function:
     with block.loop("slot", 0, SLOTS) as (body, slot):
         body.do(
             "activation",
-            dst=slot_of(all_pairs, slot, PAIR),
+            dst=rows_of(schedule, all_pairs, slot),
             op=COPY,
-            data=slot_of(sums, slot, PAIR),
+            data=rows_of(schedule, sums, slot),
             scale=beta(body, slot),
         )
     scores = block.tile("scores", BOTH, like(kq_T))
-    pairs = ((0, SLOTS), (1, 2), (1, CHUNK))
-    select(block, scores, all_pairs, pairs, -1, -1, GREATER_EQUAL)
+    if schedule.solves:
+        pairs = ((0, SLOTS), (1, 2), (1, CHUNK))
+        select(block, scores, all_pairs, pairs, -1, -1, GREATER_EQUAL)
+    else:
+        upto = ((0, SLOTS), (1, CHUNK))
+        select(block, queries(scores), queries(all_pairs), upto, -1, 0, GREATER_EQUAL)
     block.put("group", scores=scores)
     return stage.done()
