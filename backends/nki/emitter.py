@@ -17,12 +17,12 @@ from backends.nki.program.evaluate import footprint
 from backends.nki.program.nodes import Program
 from backends.nki.program.numbers import evaluate
 from backends.nki.program.show import program_text
-from backends.nki.refusal import refuse
 from backends.nki.schedules.block.describe import dataflow
 from backends.nki.schedules.block.program import front_of
 from backends.nki.schedules.block.projection_program import projection_program
 from backends.nki.schedules.chunked import chunked_program
 from backends.nki.schedules.decode import decode_program
+from backends.nki.schedules.sharing import refuse_columns
 from backends.nki.schedules.window import has_window, window_program
 from gdsl.algorithm.plan import Plan
 from gdsl.diagnostics.diagnostic import Diagnostic
@@ -136,15 +136,8 @@ def _product(text: str, plan: Plan, program: Program, options: EmitOptions) -> N
 
 def _program(plan: Plan, target: str) -> Program:
     """The tile program of a plan, by its form. Raises CompileError where none is emitted."""
-    for setting in plan.resolved:
-        chunked = plan.form == "chunked"
-        if setting.key == "shard" and setting.value != "heads" and not chunked:
-            raise refuse(
-                f"`shard={setting.value}` is not emitted yet",
-                setting.span,
-                label="cores split heads only",
-                help="leave out `shard`, or set `shard=heads`",
-            )
+    if plan.form != "chunked":
+        refuse_columns(plan)
     refuse_narrow(plan)
     if not plan.runs:
         return projection_program(plan, target)
@@ -153,7 +146,7 @@ def _program(plan: Plan, target: str) -> Program:
     return (
         chunked_program(plan)
         if plan.form == "chunked"
-        else decode_program(plan, target, lambda sections: front_of(sections, target))
+        else decode_program(plan, target, lambda s: front_of(s, target, plan.settings["shard"]))
     )
 
 

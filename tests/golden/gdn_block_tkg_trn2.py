@@ -854,8 +854,8 @@ def gdn_block_tkg(
     assert V <= 128, f"gdn_block_tkg needs V <= 128, got V = {V}"
 
     # ========== Heads of this core ==========
-    cores = nl.num_programs(0)
     core = nl.program_id(0)
+    cores = nl.num_programs(0)
     first_head = core * (Hk // cores)
     own_heads = Hk - first_head if core == cores - 1 else Hk // cores
 

@@ -854,11 +854,11 @@ def gdn_tkg_pool(q, k, v, z, b, a, A_log, dt_bias, norm_weight, read, write, has
 
     # ========== Rows of this core ==========
     total = B * Hk * G
-    cores = nl.num_programs(0)
     core = nl.program_id(0)
-    share = total // cores
-    first = core * share
-    last = total if core == cores - 1 else first + share
+    cores = nl.num_programs(0)
+    first = core * (total // cores)
+    own_rows = total - first if core == cores - 1 else total // cores
+    last = first + own_rows
 
     # ========== Constants ==========
     read_slots_sb = nl.ndarray((1, B), dtype=nl.int32, buffer=nl.sbuf)

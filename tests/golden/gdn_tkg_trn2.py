@@ -587,11 +587,11 @@ def gdn_tkg(q, k, v, b, a, A_log, dt_bias, z, norm_weight, state_in):
 
     # ========== Rows of this core ==========
     total = B * Hv
-    cores = nl.num_programs(0)
     core = nl.program_id(0)
-    share = total // cores
-    first = core * share
-    last = total if core == cores - 1 else first + share
+    cores = nl.num_programs(0)
+    first = core * (total // cores)
+    own_rows = total - first if core == cores - 1 else total // cores
+    last = first + own_rows
 
     # ========== Constants ==========
     ones_sb = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.sbuf)

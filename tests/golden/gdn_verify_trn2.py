@@ -972,8 +972,8 @@ def gdn_verify(x, conv_weight, g_log, beta, accepted, valid_len, conv_states, st
     assert V <= 128, f"gdn_verify needs V <= 128, got V = {V}"
 
     # ========== Heads of this core ==========
-    cores = nl.num_programs(0)
     core = nl.program_id(0)
+    cores = nl.num_programs(0)
     first_head = core * (Hk // cores)
     own_heads = Hk - first_head if core == cores - 1 else Hk // cores
 

@@ -395,11 +395,11 @@ def kda_tkg(q, k, v, g, beta, a_log, dt_bias, out, S, scale, lower_bound):
 
     # ========== Rows of this core ==========
     total = B * H
-    cores = nl.num_programs(0)
     core = nl.program_id(0)
-    share = total // cores
-    first = core * share
-    last = total if core == cores - 1 else first + share
+    cores = nl.num_programs(0)
+    first = core * (total // cores)
+    own_rows = total - first if core == cores - 1 else total // cores
+    last = first + own_rows
 
     # ========== Constants ==========
     ones_sb = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.sbuf)

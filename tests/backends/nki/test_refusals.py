@@ -69,10 +69,22 @@ def test_the_page_of_the_code() -> None:
     assert "def retention(" in api.compile(api.loads(repaired), target="trn2").text
 
 
-@pytest.mark.parametrize("shard", ["value_columns", "none"])
-def test_cores_split_heads_only(shard: str) -> None:
-    with pytest.raises(CompileError, match=f"`shard={shard}` is not emitted yet"):
-        _ = api.compile(api.load("gdn_tkg"), target="trn2", settings={"shard": shard}).text
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("gdn_tkg", "a core needs all value columns of its heads"),
+        ("gdn_verify", "a core needs all value columns of its heads"),
+        ("gdn_block_tkg", "a core needs all value columns of its heads"),
+        ("gdn_conv1d_prefill", "a kernel without a delta rule has no value columns"),
+    ],
+)
+def test_no_value_columns_are_split_token_by_token(name: str, why: str) -> None:
+    kernel = api.load(name)
+    with pytest.raises(CompileError, match=f"`shard=value_columns` is not possible: .*{why}") as e:
+        _ = api.compile(kernel, target="trn2", settings={"shard": "value_columns"}).text
+    (found,) = e.value.diagnostics
+    assert found.span == kernel.kernel.span
+    assert found.help == "leave out `shard`, or set `shard=heads` or `shard=none`"
 
 
 ORDER = """

@@ -22,12 +22,12 @@ from backends.nki.schedules.block.projection_step import STEP_CONSTANTS
 from backends.nki.schedules.block.projection_stream import bytes_of, constants_of
 from backends.nki.schedules.block.projections import Projections
 from backends.nki.schedules.block.sections import Convolution, Given, Port, Projection, Sections
-from backends.nki.schedules.block.share import share_of
 from backends.nki.schedules.block.streamed import Streamed
 from backends.nki.schedules.block.window_arguments import element_of
 from backends.nki.schedules.block.windows import Windows
 from backends.nki.schedules.decode.calls import GROUP
 from backends.nki.schedules.decode.front import Front
+from backends.nki.schedules.sharing import share_of
 from backends.nki.select.addressing import Share
 from backends.nki.select.constants import PARTITIONS, Constants
 from backends.nki.select.inputs import RowWindow
@@ -40,10 +40,10 @@ VECTORS = 48
 """Vectors along the values that a tile of rows takes, two tiles at once."""
 
 
-def front_of(sections: Sections, target: str) -> Front:
-    """Return what comes before the delta rule of a kernel."""
+def front_of(sections: Sections, target: str, shard: object) -> Front:
+    """Return what comes before the delta rule of a kernel; `shard`: the value of that key."""
     if sections.projections or sections.convolutions:
-        return BlockFront(sections=sections, target=target)
+        return BlockFront(sections=sections, target=target, shard=shard)
     return Front()
 
 
@@ -53,6 +53,7 @@ class BlockFront(Front):
 
     sections: Sections = field(kw_only=True)
     target: str = field(kw_only=True)
+    shard: object = field(kw_only=True)
     contract: Contract = field(init=False)
     made: Constants = field(init=False)
     addresses: Addresses = field(init=False)
@@ -84,7 +85,7 @@ class BlockFront(Front):
                 limit = f"{self.sections.kernel.name} needs {wide} <= 128, got {wide} = {{{wide}}}"
                 main.require(compare("<=", Name(wide), PARTITIONS), limit)
         main.banner("Heads of this core")
-        return {axes[1]: share_of(main, axes[1])}
+        return {axes[1]: share_of(main, Name(axes[1]), ("first_head", "own_heads"), self.shard)}
 
     def prepare(self, window: RowWindow) -> Mapping[Symbol, Placed]:
         entry, scan = self.sections.entry, bool(window.outer)

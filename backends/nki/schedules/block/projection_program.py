@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from backends.nki.contract import Contract
 from backends.nki.program.build import Block, Names, compare, every, part
 from backends.nki.program.nodes import F32, Pattern, Program, Space, View
-from backends.nki.program.numbers import ZERO, Literal, Number, smallest
+from backends.nki.program.numbers import ZERO, Literal, Name, Number, smallest
 from backends.nki.refusal import refuse
 from backends.nki.schedules.block.projection_step import STEP_CONSTANTS
 from backends.nki.schedules.block.projection_stream import (
@@ -21,7 +21,7 @@ from backends.nki.schedules.block.projection_stream import (
 )
 from backends.nki.schedules.block.projections import Projections
 from backends.nki.schedules.block.sections import Field, Port, Projection
-from backends.nki.schedules.block.share import share_of
+from backends.nki.schedules.sharing import share_of
 from backends.nki.select.addressing import strides
 from backends.nki.select.constants import PARTITIONS, Constants
 from backends.nki.select.inputs import RowWindow, base_of
@@ -48,7 +48,8 @@ def projection_program(plan: Plan, target: str) -> Program:
     contract.write_sizes(main)
     contract.write_checks(main, (), contract.optional)
     contract.write_outputs(main)
-    share = share_of(main, ports[0][1].field.heads[0])
+    heads = Name(ports[0][1].field.heads[0])
+    share = share_of(main, heads, ("first_head", "own_heads"), plan.settings["shard"])
     made = Constants(Block(names), Block(names))
     axes = ports[0][0].value.type.axes[:-1]
     window = RowWindow(axes, ZERO, share.count, shares={axes[1]: share})

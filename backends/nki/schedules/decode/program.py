@@ -18,11 +18,9 @@ from backends.nki.program.nodes import (
 from backends.nki.program.numbers import (
     NONE,
     ZERO,
-    Choice,
     Literal,
     Name,
     Number,
-    Query,
 )
 from backends.nki.program.outline import Pack, defined, outline, used
 from backends.nki.schedules.addresses import Addresses
@@ -42,6 +40,7 @@ from backends.nki.schedules.decode.step import (
     step_of,
 )
 from backends.nki.schedules.decode.tokens import TEAM, Tokens
+from backends.nki.schedules.sharing import share_of
 from backends.nki.select.constants import PARTITIONS, Constants
 from backends.nki.select.inputs import RowWindow
 from gdsl.algorithm.plan import Plan
@@ -90,7 +89,7 @@ def decode_program(
     addresses = Addresses(kernel, contract.tensors, constants.block)
     shares = front.begin(main, contract, axes, constants, addresses)
     window = RowWindow(axes, Name("row"), Name("rows"), shares=shares)
-    first, last = _rows_of_this_core(main, window, axes)
+    first, last = _rows_of_this_core(main, window, axes, plan.settings["shard"])
     if several_steps(run, delta):
         outer = step_axes(run, delta)
         teams = {axes[0]: TEAM} if shares else {}
@@ -149,9 +148,9 @@ def _write_missing(block: Block, contract: Contract) -> None:
 
 
 def _rows_of_this_core(
-    block: Block, window: RowWindow, axes: tuple[str, ...]
+    block: Block, window: RowWindow, axes: tuple[str, ...], shard: object
 ) -> tuple[Number, Number]:
-    """[first, last): contiguous shares, the remainder on the last core.
+    """[first, last): neighbouring rows.
 
     Where cores share heads, all rows of this core's heads.
     """
@@ -159,12 +158,8 @@ def _rows_of_this_core(
     total = block.let("total", window.size(axes))
     if window.shares:
         return ZERO, total
-    cores = block.let_named("cores", Query("nl.num_programs(0)"))
-    core = block.let_named("core", Query("nl.program_id(0)"))
-    share = block.let("share", total // cores)
-    first = block.let("first", core * share)
-    end = Choice(compare("==", core, cores - 1), total, first + share)
-    return first, block.let("last", end)
+    mine = share_of(block, total, ("first", "own_rows"), shard)
+    return mine.first, block.let("last", mine.first + mine.count)
 
 
 def _functions(phases: Phases, main: Block) -> tuple[dict[str, Function], dict[str, Pack]]:

@@ -10,15 +10,14 @@ from backends.nki.program.nodes import F32, Constant, Function, Integers, Progra
 from backends.nki.program.numbers import (
     ONE,
     ZERO,
-    Choice,
     Literal,
     Name,
     Number,
-    Query,
 )
 from backends.nki.program.outline import outline
 from backends.nki.refusal import refuse
 from backends.nki.schedules.addresses import Addresses
+from backends.nki.schedules.sharing import share_of
 from backends.nki.schedules.window.filter import Filter, filter_of
 from backends.nki.schedules.window.scan import Scan
 from backends.nki.schedules.window.step import STEP_DOC, write_step
@@ -58,7 +57,7 @@ def window_program(plan: Plan) -> Program:
     contract.write_checks(main, (), contract.optional)
     taps = taps_of(main, filter, contract)
     contract.write_outputs(main)
-    functions = write_filter(main, filter, contract, taps)
+    functions = write_filter(main, filter, contract, taps, shard=plan.settings["shard"])
     return Program(
         entry=filter.kernel.name,
         parameters=parameters,
@@ -89,17 +88,20 @@ def write_filter(
     contract: Contract,
     taps: Number,
     absent: Mapping[str, Number] | None = None,
+    shard: object = "heads",
 ) -> tuple[Function, ...]:
     """Filter this core's channels, where sizes and tensors have names; returns the functions.
 
-    `absent` has a condition for each tensor argument that is missing in another way than `None`.
+    `absent` has a condition for each tensor argument that is missing in another way than `None`;
+    `shard` says which channels are this core's.
     """
     module = {constant.name for constant in constants_of(filter)}
     loads = Block(main.names)
     addresses = Addresses(filter.kernel, contract.tensors, loads)
     tensors = Tensors(filter, contract, taps, addresses, absent or {})
     _constants(main, filter)
-    begin, count = _channels_of_this_core(main, filter)
+    main.banner("Channels of this core")
+    mine = share_of(main, Name(filter.channel), ("first_channel", "own_channels"), shard)
     if filter.run.axis is None:
         body = Block(main.names)
         write_step(body, tensors)
@@ -110,7 +112,7 @@ def write_filter(
         function = scan.write()
         functions = tuple(scan.functions.values())
     main.extend(loads)
-    _blocks(main, function, begin, count)
+    _blocks(main, function, mine.first, mine.count)
     return functions
 
 
@@ -137,18 +139,6 @@ def _constants(block: Block, filter: Filter) -> None:
         on_false_value=Literal(0.0),
         cmp_op=Token("nl.equal"),
     )
-
-
-def _channels_of_this_core(block: Block, filter: Filter) -> tuple[Number, Number]:
-    """First channel and count: contiguous shares, the remainder on the last core."""
-    block.banner("Channels of this core")
-    total = Name(filter.channel)
-    cores = block.let_named("cores", Query("nl.num_programs(0)"))
-    core = block.let_named("core", Query("nl.program_id(0)"))
-    share = block.let("share", total // cores)
-    begin = block.let_named("begin", core * share)
-    last = compare("==", core, cores - 1)
-    return begin, block.let("count", Choice(last, total - begin, share))
 
 
 def _blocks(main: Block, function: Function, begin: Number, count: Number) -> None:
