@@ -38,16 +38,19 @@ def misfits(
 ) -> tuple[Diagnostic, ...]:
     """Return what does not fit; memory is looked at only where every axis is within its limit.
 
-    `measure` accounts for the program's memory at sizes.
+    `measure` accounts for the program's memory at sizes. What the program asserts of the room that
+    its tiles leave is memory as well: the accounting says which axis takes it.
     """
 
     def broken(changed: Sizes) -> tuple[Broken, ...]:
         return tuple(_broken(kernel, program, changed, lnc))
 
     found = broken(sizes)
-    if found:
-        return tuple(_limit(kernel, target, sizes, one, broken) for one in found)
-    return tuple(_memory(kernel, target, sizes, measure(sizes), measure))
+    if not any(_named(sizes, require) for require, _ in found):
+        memory = tuple(_memory(kernel, target, sizes, measure(sizes), measure))
+        if memory or not found:
+            return memory
+    return tuple(_limit(kernel, target, sizes, one, broken) for one in found)
 
 
 # ---- limits of axes
@@ -99,8 +102,7 @@ def _limit(
     def holds(changed: Sizes) -> bool:
         return all(other.message != require.message for other, _ in broken(changed))
 
-    named = set(re.findall(r"\w+", f"{require.condition} {require.message}"))
-    for axis in (axis for axis in sizes if axis in named):
+    for axis in _named(sizes, require):
         size = sizes[axis]
         others = (*range(size - 1, 0, -1), *range(size + 1, MOST_TOKENS))
         best = next((n for n in others if holds({**sizes, axis: n})), None)
@@ -113,6 +115,12 @@ def _limit(
                 help=f"it fits with `{axis}={best}`",
             )
     return Diagnostic(LIMIT, f"{message}, on {target}", kernel.span)
+
+
+def _named(sizes: Sizes, require: Require) -> tuple[str, ...]:
+    """The axes that an assertion names."""
+    words = set(re.findall(r"\w+", f"{require.condition} {require.message}"))
+    return tuple(axis for axis in sizes if axis in words)
 
 
 # ---- on-chip memory
