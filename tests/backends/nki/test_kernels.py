@@ -68,6 +68,7 @@ def test_prefill_kernels_token_by_token(kernel: str) -> None:
 
 CHUNKED = (
     "gla_fwd",
+    "hgrn2_fwd",
     "lightning_fwd",
     "mamba2_fwd",
     "retnet_fwd",

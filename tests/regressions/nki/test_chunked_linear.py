@@ -29,7 +29,7 @@ kernel linear:
     param N: int = 128
     state S: f32[B, H, K, V] = s0 or zeros
     o, S, states = scan[T < valid_len every N -> P] linear_attention(
-        q, k, v, {decay}, S
+        {vectors}, {decay}, S
     )
     output out: X[B, H, T, V] = {out}
     output s1 = S
@@ -43,9 +43,13 @@ DECAYS = {
 }
 
 
-def text(decay: str, out: str = "o") -> str:
+COMPUTED = "q * sigmoid(q), 1 - sigmoid(k), v * sigmoid(v)"
+"""None of them is 0 or a factor times an input where tokens are padding."""
+
+
+def text(decay: str, out: str = "o", vectors: str = "q, k, v") -> str:
     g, factor = DECAYS[decay]
-    return TEXT.format(g=g, decay=factor, out=out)
+    return TEXT.format(g=g, decay=factor, out=out, vectors=vectors)
 
 
 def rows(seed: int, decay: str, B: int, Hk: int, G: int, T: int) -> dict[str, NDArray[Any]]:
@@ -98,6 +102,22 @@ def test_sixteen_bits_and_a_norm_of_the_output(run: Run, decay: str) -> None:
         error = np.asarray(found, np.float64) - right[name]
         scale = np.sqrt(np.mean(right[name] ** 2))
         assert np.sqrt(np.mean(error**2)) <= 1e-2 * scale
+
+
+@pytest.mark.parametrize("decay", ["scalar", "bounded"])
+@pytest.mark.parametrize("vectors", [COMPUTED, "exp(q), k, v", "q, k, exp(v)"])
+def test_vectors_that_are_computed(run: Run, decay: str, vectors: str) -> None:
+    """A dead token's query need not be 0; its output is. Its key and value write nothing."""
+    given = rows(3, decay, B=2, Hk=2, G=1, T=140)
+    given["valid_len"] = np.array([140, 9], np.int32)
+    source = text(decay, vectors=vectors)
+    right = run(source, **given)
+    for name in ("q", "k", "v"):
+        given[name][1, :, 9:] = np.nan
+    got = gdsl.compile(gdsl.loads(source)).run(given)
+    assert not got["out"][1, :, 9:].any()
+    for name, found in got.items():
+        close(found, right[name], 3e-5)
 
 
 def test_nothing_is_inverted(launch: Launch) -> None:

@@ -10,7 +10,6 @@ import pytest
 from numpy.typing import NDArray
 
 import gdsl
-from gdsl.errors import CompileError
 
 Launch = Callable[..., dict[str, NDArray[Any]]]
 Run = Callable[..., dict[str, NDArray[Any]]]
@@ -198,12 +197,6 @@ def test_more_lanes_than_a_group(launch: Launch, run: Run) -> None:
     both(launch, run, given, text="kda_prefill")
 
 
-def test_what_is_more_than_an_input_times_a_factor_is_refused() -> None:
-    text = TOKEN_MAJOR.replace("l2norm[K](q)", "l2norm[K](q + k)")
-    with pytest.raises(CompileError, match="the query as an input tensor"):
-        gdsl.compile(gdsl.loads(text))
-
-
 @pytest.mark.parametrize("decay", ["1", "exp(slope)"])
 def test_a_decay_that_is_the_same_for_all_tokens(launch: Launch, run: Run, decay: str) -> None:
     """Gates without tokens, and no decay at all; tokens behind the end decay nothing either."""
@@ -234,3 +227,36 @@ kernel fixed:
     if slope:
         given["slope"] = -rng.random(2)
     both(launch, run, given, text=text)
+
+
+@pytest.mark.parametrize(
+    "vectors",
+    [
+        "l2norm[K](silu(q)), l2norm[K](silu(k)), silu(v)",
+        "l2norm[K](q + k), l2norm[K](k), v * sigmoid(v)",
+    ],
+)
+def test_vectors_that_are_more_than_an_input_and_a_factor(
+    launch: Launch, run: Run, vectors: str
+) -> None:
+    """They are computed where those that come in are loaded, and turned on chip."""
+    text = TOKEN_MAJOR.replace("l2norm[K](q), 0.5 * l2norm[K](k), v", vectors)
+    assert vectors in text
+    rng = np.random.default_rng(8)
+    B, T, Hk, G = 1, C + 9, 1, 3
+    given: dict[str, Any] = {
+        "q": rng.standard_normal((B, T, Hk, K)),
+        "k": rng.standard_normal((B, T, Hk, K)),
+        "v": rng.standard_normal((B, T, G, V)),
+        "z": rng.standard_normal((B, G, V, T)),
+        "a": rng.standard_normal((B, T, G)),
+        "b": rng.standard_normal((B, T, G)) - 2,
+        "A_log": rng.uniform(-1, 1, G),
+        "dt_bias": rng.standard_normal(G),
+        "w": rng.standard_normal((G, V)),
+        "s0": rng.standard_normal((B, G, K, V)),
+        "eps": 0.3,
+    }
+    got, right = launch(text, **given), run(text, **given)
+    close(np.moveaxis(got["out"], 1, 2), np.moveaxis(right["out"], 1, 2))
+    close(got["s1"], right["s1"])

@@ -7,7 +7,7 @@ for one another, so that the pipeline can do other work between the cuts (`cut`)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from attrs import define, field, frozen
 
@@ -60,6 +60,10 @@ BUSY_WITH_CHANNELS = {VECTOR: 3000.0, SCALAR: 3000.0, GPSIMD: 1000.0}
 _OPERAND = dtype_of("kq_T", 4)
 _TABLES = tuple(Token(f"nl.{name}") for name in ("sigmoid", "silu", "softplus", "tanh", "log"))
 """Functions of ScalarE for which it loads another table than that of exp."""
+
+
+_TURNED = {"k_unit": ZERO, "k_sb": ZERO, "q_sb": CHUNK}
+"""Where vectors that are computed lie in `kq_T`."""
 
 
 @frozen
@@ -132,7 +136,9 @@ class Around:
         """Whether the outputs are more than the rule's own times a number."""
         f = self.formulas
         plain = f.algebra.product(f.query.factor, f.result)
-        return self.query_scaled or [term for _, term in f.outputs] != [plain]
+        # A query that is computed from nothing need not be 0.
+        selected = f.query.computed and self.scan.valid is not None
+        return selected or self.query_scaled or [term for _, term in f.outputs] != [plain]
 
     @property
     def used(self) -> set[str]:
@@ -156,7 +162,11 @@ class Around:
             constants=self._constants(),
             loads=Block(self.names),
             blocks=self.blocks,
-            turned={f.query.leaf: _half(CHUNK), f.key.leaf: _half(ZERO)},
+            turned={
+                vector.base: _half(first)
+                for vector, first in ((f.query, CHUNK), (f.key, ZERO))
+                if isinstance(vector.base, Leaf)
+            },
             ones=self._ones(),
             busy=dict(BUSY_WITH_CHANNELS if self.scan.channels else BUSY),
         )
@@ -169,8 +179,8 @@ class Around:
             view = self._named(name, term)
             self.selector.into(term, view, Layout.TOKENS)
             self.selector.hold(term, view, Layout.TOKENS)
-            if name == "k_unit":
-                self._turn_keys(view)
+            if name in _TURNED:
+                self._turn(view, _TURNED[name])
         if self.log_computed:
             self._mask_decays()
         for output, term in outputs:
@@ -194,12 +204,13 @@ class Around:
         block.do("memset", dst=ones, value=Literal(1.0))
         return ones
 
-    def _turn_keys(self, keys: View) -> None:
-        """Put the scaled keys where those that came in are."""
-        block = self.blocks[Stage.INPUTS]
-        turned = block.tile("k_unit_T", (KEYS, SLOTS * CHUNK), keys.tile.element, Space.PSUM)
-        transpose_slots(block, turned, keys, KEYS)
-        block.do("tensor_copy", dst=_half(ZERO), src=turned, engine=SCALAR)
+    def _turn(self, vectors: View, first: Number) -> None:
+        """Put computed vectors where those that came in are."""
+        block, tile = self.blocks[Stage.INPUTS], vectors.tile
+        shape = (KEYS, SLOTS * CHUNK)
+        turned = block.tile(f"{tile.name}_T", shape, tile.element, Space.PSUM)
+        transpose_slots(block, turned, vectors, KEYS)
+        block.do("tensor_copy", dst=_half(first), src=turned, engine=SCALAR)
 
     def _constants(self) -> Constants:
         block = self.blocks[Stage.KERNEL]
@@ -210,8 +221,12 @@ class Around:
         f, algebra = self.formulas, self.formulas.algebra
         if self.log_computed:
             yield "g", f.log
+        if f.key.computed:
+            yield "k_sb", f.key.base
+        if f.query.computed:
+            yield "q_sb", f.query.base
         if self.key_scaled:
-            yield "k_unit", algebra.product(f.key.factor, f.key.leaf)
+            yield "k_unit", algebra.product(f.key.factor, f.key.base)
             if self.scan.channels:
                 beta = self._column("beta", "betas")
                 yield "scaled_betas", algebra.product(beta, f.key.factor)
@@ -219,9 +234,9 @@ class Around:
                 read = (("k_decayed", "decays"),) if self.scan.chunk.solve is not None else ()
                 for name, tile in (*read, ("k_left", "left")):
                     column = algebra.product(self._column(tile, tile), f.key.factor)
-                    yield name, algebra.product(column, f.key.leaf)
-        if self.value_scaled:
-            yield "v", algebra.product(f.value.factor, f.value.leaf)
+                    yield name, algebra.product(column, f.key.base)
+        if self.value_scaled or f.value.computed:
+            yield "v", algebra.product(f.value.factor, f.value.base)
         if self.query_scaled:
             yield "q_factor", f.query.factor
 
@@ -243,7 +258,7 @@ class Around:
 
     def _hold_inputs(self, roots: list[Term]) -> None:
         f = self.formulas
-        vectors = {f.query.leaf: "q_sb", f.key.leaf: "k_sb", f.value.leaf: "v_sb"}
+        vectors: dict[Term, str] = {f.query.base: "q_sb", f.key.base: "k_sb", f.value.base: "v_sb"}
         others = (root for root in roots if root != f.log or not self.log_computed)
         kept = inputs_in(f.tokens, others)
         for leaf, item in inputs_in(f.tokens, iter(roots)).items():
@@ -251,7 +266,7 @@ class Around:
             if leaf.stage is not Stage.INPUTS:
                 self._load_shared(leaf, item, each)
                 continue
-            name = vectors.get(leaf, f"{item.name}_sb")
+            name = vectors.get(leaf) or _tile_name(item, vectors.values())
             element = self.contract.element(item.name, item.dtype)
             view = _tile(name, SLOTS * each, element)
             self.selector.hold(leaf, view, Layout.TOKENS)
@@ -312,6 +327,12 @@ class Around:
         view = block.create(_tile(f"{output.name}_sb", LANES * VALUES, element).tile)
         self.selector.into(term, view, Layout.TOKENS)
         self.results.append((output, view))
+
+
+def _tile_name(item: Input, taken: Collection[str]) -> str:
+    """The tile of an input that the rule does not take as it is, unlike those with these names."""
+    name = f"{item.name}_sb"
+    return f"{item.name}_raw_sb" if name in taken else name
 
 
 def _with_tables(statements: Sequence[Statement]) -> list[str]:

@@ -73,7 +73,8 @@ def _store(schedule: Schedule) -> Function:
         stage.numbers("part", view.tile.name)
         (tensor,) = schedule.tensors(stage, schedule.contract.outputs[output.name].name)
         strides = schedule.strides(stage, output, scan.axis, scan.value_axis)
-        if scan.valid is not None and not vanishes(_term(schedule, output), scan.formulas.result):
+        zero = vanishes(_term(schedule, output), scan.formulas.result)
+        if scan.valid is not None and not (zero and not scan.formulas.query.computed):
             _only_alive(stage, view)
         with block.when(compare(">", tokens, 0)) as body:
             offsets = body.let_named(f"{output.name}_offsets", EMPTY)

@@ -5,6 +5,8 @@ the wide axis. q = base * factor with a factor per token (an l2 norm, a scale) s
 
     q = c q'     the factor of the output, o = c o': a norm costs a value per token and no pass
     k = r k'     r goes with the decays that meet k' anyway; the scores take k, rounded once
+
+A vector that is anything else of inputs is computed as a whole, before the scores.
 """
 
 from __future__ import annotations
@@ -34,11 +36,17 @@ from gdsl.ir.types import Type
 
 @frozen
 class Vector:
-    """An input tensor times a factor per token."""
+    """An input tensor times a factor per token, or anything else that is computed as a whole."""
 
     item: Input
-    leaf: Leaf
+    """The input, or the first one that it is computed from."""
+    base: Term
     factor: Term
+
+    @property
+    def computed(self) -> bool:
+        """Whether there is no tensor to load it from."""
+        return not isinstance(self.base, Leaf)
 
 
 @define
@@ -203,16 +211,21 @@ def numbers_of(terms: Iterable[Term]) -> Iterator[Number]:
 
 
 def _vector(side: Side, expr: Expr, what: str, run: Run) -> Vector:
-    """A vector as an input times a factor per token."""
-    base, factor = split(side.translator.algebra, side.term(expr))
-    if not isinstance(base, Leaf) or base.wide is None or base.stage is not Stage.INPUTS:
+    """A vector as an input times a factor per token, or as what is computed."""
+    algebra = side.translator.algebra
+    whole = side.term(expr)
+    base, factor = split(algebra, whole)
+    if isinstance(base, Leaf) and base.wide is not None and base.stage is Stage.INPUTS:
+        return Vector(side.inputs[base], base, factor)
+    items = inputs_in(side, (whole,))
+    own = next((i for leaf, i in items.items() if leaf.stage is Stage.INPUTS and leaf.wide), None)
+    if own is None or whole.wide is None or whole.stage is not Stage.INPUTS:
         raise refuse(
-            f"the chunked schedule needs {what} as an input tensor, but for a factor per token",
+            f"the chunked schedule needs {what} for every token, along its own axis",
             expr.span or run.span,
-            label="this is computed",
             help="compute it before the kernel, or use `--set form=recurrent`",
         )
-    return Vector(side.inputs[base], base, factor)
+    return Vector(own, whole, algebra.known(1))
 
 
 def _names(expr: Expr) -> Iterator[Symbol]:

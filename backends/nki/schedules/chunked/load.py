@@ -47,9 +47,10 @@ def functions(schedule: Schedule) -> Iterator[Function]:
         # What the kernel itself stored in HBM has the text's dtype, whatever the caller's tensors
         # have; only those of the caller are seen as words.
         words = not schedule.scan.fields
-        yield _keep("keep_vectors", _kept_first(schedule), words)
-        yield _keep("keep_values", _others(schedule), words)
-        yield _turn_vectors()
+        for name, kept in _kept(schedule).items():
+            yield _keep(name, kept, words)
+        if _turned(schedule):
+            yield _turn_vectors(schedule)
 
 
 def steps(schedule: Schedule) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
@@ -59,20 +60,43 @@ def steps(schedule: Schedule) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
     """
     if schedule.scan.valid is None:
         return (), ()
-    group = (Name("group"),)
-    vectors = (Step("keep_vectors", group), Step("turn_vectors", group))
-    return vectors, (Step("keep_values", group),)
+    kept, group = _kept(schedule), (Name("group"),)
+    vectors = [Step(name, group) for name in ("keep_vectors",) if name in kept]
+    vectors += [Step("turn_vectors", group)] if _turned(schedule) else []
+    values = [Step(name, group) for name in ("keep_values",) if name in kept]
+    return tuple(vectors), tuple(values)
 
 
-def _sources(schedule: Schedule) -> Mapping[str, tuple[Input, str | None, Number]]:
-    """Tensor, axis and width of each vector, by the name of its tile."""
-    scan = schedule.scan
-    return {
-        "k_sb": (scan.key, scan.key_axis, KEYS),
-        "q_sb": (scan.query, scan.key_axis, KEYS),
-        "v_sb": (scan.value, scan.value_axis, VALUES),
-        **{extra.name: (extra.item, extra.axis, extra.width) for extra in schedule.around.extra},
-    }
+TURNED = {"k_sb": ZERO, "q_sb": CHUNK}
+"""Where vectors lie in `kq_T`."""
+
+Sources = dict[str, tuple[Input, str | None, Number]]
+"""Tensor, axis and width of each vector, by the name of its tile."""
+
+
+def _vectors(schedule: Schedule) -> Sources:
+    """What the rule takes and is an input."""
+    scan, formulas = schedule.scan, schedule.scan.formulas
+    found: Sources = {}
+    for name, vector, axis, width in (
+        ("k_sb", formulas.key, scan.key_axis, KEYS),
+        ("q_sb", formulas.query, scan.key_axis, KEYS),
+        ("v_sb", formulas.value, scan.value_axis, VALUES),
+    ):
+        if not vector.computed:
+            found[name] = (vector.item, axis, width)
+    return found
+
+
+def _turned(schedule: Schedule) -> tuple[str, ...]:
+    """Those with keys along the free axis, which are needed the other way round, too."""
+    return tuple(name for name in _vectors(schedule) if name in TURNED)
+
+
+def _sources(schedule: Schedule) -> Sources:
+    """What is brought in for a group."""
+    extra = {e.name: (e.item, e.axis, e.width) for e in schedule.around.extra}
+    return {**_vectors(schedule), **extra}
 
 
 def _load_group(schedule: Schedule) -> Function:
@@ -98,6 +122,7 @@ def _load_group(schedule: Schedule) -> Function:
     _clear_tail(block, tiles.values())
     _transfers(schedule, stage, tiles)
     chunks, first = Item(Name("gates"), Text("chunks")), Item(Name("gates"), Text("first_chunk"))
+    vectors = _vectors(schedule)
     fields: dict[str, Number] = {
         "gates": Name("gates"),
         "lanes": COUNT,
@@ -108,9 +133,8 @@ def _load_group(schedule: Schedule) -> Function:
         "column": POSITION * chunks + FIRST_CHUNK - first,
         "keys": KEYS,
         "values": VALUES,
-        "q_sb": Name("q_sb"),
-        "k_sb": Name("k_sb"),
-        "v": Name("v_sb"),
+        **{name: Name(name) for name in ("q_sb", "k_sb") if name in vectors},
+        **({"v": Name("v_sb")} if "v_sb" in vectors else {}),
         "kq_T": Name("kq_T"),
         "scaled_levels": EMPTY,
     }
@@ -119,7 +143,7 @@ def _load_group(schedule: Schedule) -> Function:
     around = schedule.around
     kept = [extra.name for extra in around.extra]
     kept += ["v_sb"] if "v_sb" in around.used else []
-    kept += ["sizes"] if around.prologue else []
+    kept += ["sizes"] if around.prologue or around.late else []
     fields |= {name: Name(name) for name in kept}
     block.let_named("group", Record(tuple(fields.items())))
     if scan.channels:
@@ -163,8 +187,8 @@ def _transfers(schedule: Schedule, stage: Stage, tiles: Mapping[str, View]) -> N
         last = body.let_named("last", slot + share)
         tokens = body.let_named("tokens", Item(lengths, slot))
         turning = body.inner()
-        for name, first in (("k_sb", ZERO), ("q_sb", CHUNK)):
-            item = sources[name][0]
+        for name in _turned(schedule):
+            item, first = sources[name][0], TURNED[name]
             tensor = schedule.contract.tensors[item.name]
             offsets = Slice(Name(f"{_stem(name)}_offsets"), slot, last)
             turning.call(
@@ -179,7 +203,7 @@ def _transfers(schedule: Schedule, stage: Stage, tiles: Mapping[str, View]) -> N
             )
         if scan.valid is None:
             body.extend(turning)
-        else:
+        elif turning.statements:
             alive = Item(Name("gates"), Text("alive"))
             body.statements.append(If(compare("==", alive, NONE), tuple(turning.statements)))
         for name in sources:
@@ -196,9 +220,15 @@ Kept = tuple[str, Number, Element]
 """A tile of a group, the width of a slot, the type of its elements."""
 
 
+def _kept(schedule: Schedule) -> dict[str, tuple[Kept, ...]]:
+    """What loses its dead tokens, by the name of the function."""
+    found = {"keep_vectors": _kept_first(schedule), "keep_values": _others(schedule)}
+    return {name: kept for name, kept in found.items() if kept}
+
+
 def _kept_first(schedule: Schedule) -> tuple[Kept, ...]:
     """What scores are made of."""
-    vectors = tuple((name, KEYS, schedule.operand) for name in ("k_sb", "q_sb"))
+    vectors = tuple((name, KEYS, schedule.operand) for name in _turned(schedule))
     given = schedule.scan.channels and not schedule.around.log_computed
     return (*vectors, ("g", KEYS, F32)) if given else vectors
 
@@ -207,7 +237,8 @@ def _others(schedule: Schedule) -> tuple[Kept, ...]:
     """What else lies in a group, but for what a selected log decay is made of."""
     extra = (extra for extra in schedule.around.extra if not extra.of_log)
     rest = tuple((extra.name, extra.width, extra.element) for extra in extra)
-    return (("v", VALUES, schedule.operand), *rest)
+    values = (("v", VALUES, schedule.operand),) if "v_sb" in _vectors(schedule) else ()
+    return (*values, *rest)
 
 
 def _keep(name: str, kept: Sequence[Kept], as_words: bool) -> Function:
@@ -231,14 +262,15 @@ def _names(kept: Sequence[Kept]) -> Iterator[str]:
         yield from (str(width), field)
 
 
-def _turn_vectors() -> Function:
-    doc = "k^T and q^T of vectors that were selected on chip."
+def _turn_vectors(schedule: Schedule) -> Function:
+    turned = _turned(schedule)
+    doc = f"{' and '.join(f'{n[0]}^T' for n in turned)} of vectors that were selected on chip."
     stage = Stage("turn_vectors", ("group",), doc)
     stage.numbers("group", "gates", "keys")
-    kq_T, k_sb, q_sb = stage.of_group("kq_T", "k_sb", "q_sb")
+    kq_T, *tiles = stage.of_group("kq_T", *turned)
     (alive,) = stage.tiles("gates", "alive")
     with stage.block.when(compare("!=", Name(alive.tile.name), NONE)) as block:
-        for first, vectors in ((ZERO, k_sb), (CHUNK, q_sb)):
+        for first, vectors in zip((TURNED[name] for name in turned), tiles, strict=True):
             block.do(
                 "dma_transpose",
                 dst=Pattern(kq_T.tile, ((SLOTS * PAIR, KEYS), (PAIR, SLOTS), (ONE, CHUNK)), first),

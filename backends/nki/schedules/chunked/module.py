@@ -127,9 +127,9 @@ def _waves(schedule: Schedule) -> tuple[Wave, ...]:
     vectors, values = load.steps(schedule)
     before, late = prologue.early(schedule), prologue.late(schedule)
     early = (*vectors, *values, *before)
-    if schedule.scan.channels and not before:
+    if schedule.scan.channels and not (before or late):
         # Nobody but the carried state waits for the values.
-        *chain, last = (*vectors, *scores_channel.steps(schedule), *late)
+        *chain, last = (*vectors, *scores_channel.steps(schedule))
         return ((*((step,) for step in chain), (last, *values)),)
     if schedule.scan.channels:
         chain = [*early, *scores_channel.steps(schedule), *late]
