@@ -8,7 +8,6 @@ from typing import Any
 from attrs import frozen
 
 from backends.isa.versions import VERSIONS
-from backends.nki.adapters import ADAPTERS, adapted_exports
 from backends.nki.capacity import misfits
 from backends.nki.emit.docstring import docstring
 from backends.nki.emit.module import Entry, module_text
@@ -20,7 +19,6 @@ from backends.nki.program.show import program_text
 from backends.nki.schedules.block.describe import dataflow
 from backends.nki.schedules.block.program import front_of
 from backends.nki.schedules.block.projection_program import projection_program
-from backends.nki.schedules.chunked import chunked_program
 from backends.nki.schedules.decode import decode_program
 from backends.nki.schedules.sharing import refuse_columns
 from backends.nki.schedules.window import has_window, window_program
@@ -47,12 +45,16 @@ class NkiEmitter:
 
     def adapters(self) -> Mapping[str, str]:
         """Return what each adapter stands in for, by its name."""
+        from backends.nki.adapters import ADAPTERS
+
         return {name: adapter.doc for name, adapter in ADAPTERS.items()}
 
     def adapt(
         self, adapter: str, plans: Sequence[Plan], options: EmitOptions
     ) -> tuple[NkiProgram, ...]:
         """Return the exports of one module, one per plan; they share its text."""
+        from backends.nki.adapters import ADAPTERS, adapted_exports
+
         if adapter not in ADAPTERS:
             raise UsageError(
                 f"there is no adapter `{adapter}`{did_you_mean(adapter, ADAPTERS)}; "
@@ -143,11 +145,13 @@ def _program(plan: Plan, target: str) -> Program:
         return projection_program(plan, target)
     if has_window(plan):
         return window_program(plan)
-    return (
-        chunked_program(plan)
-        if plan.form == "chunked"
-        else decode_program(plan, target, lambda s: front_of(s, target, plan.settings["shard"]))
-    )
+    if plan.form == "chunked":
+        # The largest schedule by far: kernels of one token are compiled without importing it.
+        from backends.nki.schedules.chunked import chunked_program
+
+        return chunked_program(plan)
+    shard = plan.settings["shard"]
+    return decode_program(plan, target, lambda sections: front_of(sections, target, shard))
 
 
 def _header(plan: Plan) -> tuple[str, ...]:
