@@ -795,7 +795,7 @@ def gdn_block_tkg(
         - Up to 128 rows (batch and heads of a core), `W_in_z` streams while convolutions and the rule run, and is
           multiplied last; with more rows it comes before them.
         - What SBUF has left beside the states, windows and activations holds tiles of weights; the kernel asserts
-          that two fit. At most 128 entries of the batch.
+          that two fit. At most 512 entries of the batch.
         - Emitted for trn2, NKI 0.3 to 0.7.
 
     Pseudocode:
@@ -865,7 +865,7 @@ def gdn_block_tkg(
     assert V <= 128, f"gdn_block_tkg needs at most 128 channels `V` of a head, got {V}"
     assert own_heads * G <= 128, f"gdn_block_tkg needs at most 128 heads on a core, got {own_heads * G}"
     assert Hid % 128 == 0, f"gdn_block_tkg needs Hid % 128 == 0, got Hid = {Hid}"
-    assert B <= 128, f"gdn_block_tkg needs at most 128 entries `B`, got {B}"
+    assert B <= 512, f"gdn_block_tkg needs at most 512 entries `B`, got {B}"
 
     # ========== Constants ==========
     ones_sb = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.sbuf)

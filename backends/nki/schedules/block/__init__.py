@@ -22,6 +22,6 @@ not depend on the number of cores. A core without heads does nothing. One token:
 the pipeline over all rows. Several tokens (T <= 16): the line of a channel, its old window and the
 tokens, is filtered for a team of entries, and every window on the way is a slice of it.
 
-Limits: channels of a head at most 128 (K and V), a projection at most 128 entries; projections of
+Limits: channels of a head at most 128 (K and V), a projection at most 512 entries; projections of
 several tokens, and a window as an output of another shape, are refused (E0521).
 """

@@ -39,7 +39,7 @@ def dataflow(plan: Plan) -> Iterator[str]:
         )
     yield (
         "What SBUF has left beside the states, windows and activations holds tiles of weights; "
-        "the kernel asserts that two fit. At most 128 entries of the batch."
+        "the kernel asserts that two fit. At most 512 entries of the batch."
     )
 
 

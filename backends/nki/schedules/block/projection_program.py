@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from backends.nki.contract import Contract
-from backends.nki.program.build import Block, Names, compare, every, part
+from backends.nki.program.build import Block, Names, compare
 from backends.nki.program.nodes import F32, Pattern, Program, Space, View
-from backends.nki.program.numbers import ZERO, Literal, Name, Number, smallest
+from backends.nki.program.numbers import ONE, ZERO, Literal, Name, Number, smallest
 from backends.nki.refusal import refuse
 from backends.nki.schedules.block.projection_step import STEP_CONSTANTS
 from backends.nki.schedules.block.projection_stream import (
@@ -137,12 +137,22 @@ def _store(block: Block, projections: Projections, output: Output, port: Port, v
         outer.loop("head", ZERO, heads, PARTITIONS) as (body, head),
     ):
         count = body.let("rows", smallest(PARTITIONS, heads - head))
-        columns = part(view, None, (entry * heads + head, count))
+        columns = _columns(view, entry * heads + head, ONE, count)
         _store_rows(body, projections, output, port, columns, (entry, head))
-    with by_head.loop("head", ZERO, heads) as (body, head):
-        columns = every(view, head, heads, entries)
-        _store_rows(body, projections, output, port, columns, (ZERO, head))
+    with (
+        by_head.loop("head", ZERO, heads) as (outer, head),
+        outer.loop("entry", ZERO, entries, PARTITIONS) as (body, entry),
+    ):
+        count = body.let("rows", smallest(PARTITIONS, entries - entry))
+        columns = _columns(view, entry * heads + head, heads, count)
+        _store_rows(body, projections, output, port, columns, (entry, head))
     block.decide(compare("<", entries, heads), by_entry, by_head)
+
+
+def _columns(view: View, first: Number, apart: Number, count: Number) -> Pattern:
+    """Columns of a result, `apart` from each other."""
+    width, free = view.shape
+    return Pattern(view.tile, ((free, width), (apart, count)), first)
 
 
 def _store_rows(
@@ -150,18 +160,18 @@ def _store_rows(
     projections: Projections,
     output: Output,
     port: Port,
-    columns: View,
+    columns: Pattern,
     first: tuple[Number, Number],
 ) -> None:
-    """Write columns as rows from (entry, head) on: one entry's heads, or all entries of a head."""
-    width, rows = columns.shape
+    """Write columns as rows from (entry, head) on: an entry's heads, or entries of a head."""
+    (_, width), (beside, rows) = columns.steps
     tile, where = projections.contract.outputs[output.name], strides(output.dims)
     entry, head = where.of(projections.entry), where.of(port.field.heads[-1])
     turned = block.tile("turned_psum", (rows, width), F32, Space.PSUM)
     block.do("nc_transpose", dst=turned, data=columns, engine=TENSOR)
     rows_sb = block.tile("rows_sb", (rows, width), tile.element)
     block.do("tensor_copy", dst=rows_sb, src=turned, engine=SCALAR)
-    apart = entry if rows == projections.entries else head
+    apart = head if beside == ONE else entry
     steps = ((apart, rows), (where.of(str(port.field.wide)), width))
     offset = base_of(where, projections.window) + first[0] * entry + first[1] * head
     block.do("dma_copy", dst=Pattern(tile, steps, offset), src=rows_sb, **RING)

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 
 from attrs import define, field, frozen
 
+from backends.isa.targets import PSUM_BANK_BYTES
 from backends.nki.contract import Contract
 from backends.nki.program.build import Block, compare
 from backends.nki.program.nodes import F32, Element, Function, Operand, Pattern, View
@@ -44,6 +45,9 @@ from backends.nki.select.inputs import RowWindow
 from gdsl.ir.dtypes import Dtype
 from gdsl.ir.kernel import Input
 from gdsl.ir.types import DtypeVar
+
+BANK = PSUM_BANK_BYTES // F32.bytes
+"""Entries whose sums of a head of channels fit side by side."""
 
 
 @frozen
@@ -81,7 +85,7 @@ class Projected:
 
 @define
 class Projections:
-    """The ports of a kernel's projections on this core. All entries at once: 128 at most."""
+    """The ports of a kernel's projections on this core. All entries at once: a bank of PSUM."""
 
     contract: Contract
     window: RowWindow
@@ -155,13 +159,13 @@ class Projections:
             self.groups[axis] = block.let("groups", Name(axis) // PARTITIONS)
         return self.groups[axis]
 
-    def _at_most(self, size: Number, what: str) -> None:
+    def _at_most(self, size: Number, what: str, most: int = PARTITIONS) -> None:
         if what not in self.limited:
             self.limited.add(what)
             kernel = self.contract.kernel.name
             self.limits.require(
-                compare("<=", size, PARTITIONS),
-                f"{kernel} needs at most 128 {what}, got {{{size}}}",
+                compare("<=", size, most),
+                f"{kernel} needs at most {most} {what}, got {{{size}}}",
             )
 
     def create(self, block: Block, port: Port, element: Element) -> View:
@@ -201,7 +205,7 @@ class Projections:
             compare("==", size % PARTITIONS, ZERO),
             f"{kernel} needs {axis} % 128 == 0, got {axis} = {{{axis}}}",
         )
-        self._at_most(self.entries, f"entries `{self.entry}`")
+        self._at_most(self.entries, f"entries `{self.entry}`", BANK)
         groups = self._groups(block, axis)
         view = block.tile(f"{item.name}_sb", (PARTITIONS, self.entries * groups), tile.element)
         steps = ((groups, Literal(PARTITIONS)), (where.of(self.entry), self.entries), (ONE, groups))

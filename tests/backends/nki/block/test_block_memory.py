@@ -40,7 +40,7 @@ def test_it_fits(plan: Plan, sizes: dict[str, int], lnc: int) -> None:
     assert found.psum_banks <= 8
 
 
-@pytest.mark.parametrize(("axis", "size", "code"), [("B", 200, "E0531"), ("Hid", 131072, "E0532")])
+@pytest.mark.parametrize(("axis", "size", "code"), [("B", 600, "E0531"), ("Hid", 131072, "E0532")])
 def test_what_does_not_fit_is_said_with_the_axis(axis: str, size: int, code: str) -> None:
     sizes = {**LAYER, "Hk": 1, "G": 1, "B": 1, axis: size}
     with pytest.raises(CompileError) as raised:

@@ -32,8 +32,10 @@ def test_block_shapes(agree: Agree, changed: dict[str, int], lnc: int) -> None:
     agree("gdn_block_tkg", {**BLOCK, **changed}, lnc=lnc)
 
 
-def test_block_of_128_entries(agree: Agree) -> None:
-    agree("gdn_block_tkg", {**BLOCK, "B": 128, "Hk": 1, "K": 8, "V": 8})
+@pytest.mark.parametrize("entries", [128, 129, 512])
+def test_block_of_many_entries(agree: Agree, entries: int) -> None:
+    """As many as partitions, one more, and as many as a bank of PSUM holds."""
+    agree("gdn_block_tkg", {**BLOCK, "B": entries, "Hk": 1, "G": 1, "K": 8, "V": 8}, lnc=2)
 
 
 def test_cores_give_equal_bits(agree: Agree) -> None:

@@ -28,6 +28,7 @@ kernel projections:
         {"B": 1, "Hid": 256, "H": 5, "K": 32, "V": 16},
         {"B": 3, "Hid": 640, "H": 5, "K": 128, "V": 48},
         {"B": 128, "Hid": 128, "H": 1, "K": 16, "V": 128},
+        {"B": 300, "Hid": 128, "H": 2, "K": 16, "V": 8},
     ],
 )
 def test_agrees_with_the_interpreter(shape: dict[str, int]) -> None:
