@@ -127,32 +127,40 @@ def qwen3next_block_tkg(a: Arguments) -> Outputs:
 
 def kda_block_tkg(a: Arguments) -> Outputs:
     """Kimi-Linear's layer for one token: three convolutions, low-rank decay and gate."""
+    found = _kda_layer(a, [1] * len(a["hidden"]))
+    windows = {f"conv_out_{name}": found[f"conv_state_{name}"] for name in "qkv"}
+    return {"core_out": found["core_out"], "state_out": found["recurrent_state"], **windows}
+
+
+def kda_block_prefill(a: Arguments) -> Outputs:
+    """The same for a prompt, rows with lengths of their own."""
+    return _kda_layer(a, [int(n) for n in a["valid_len"]])
+
+
+def _kda_layer(a: Arguments, lengths: list[int]) -> Outputs:
     B, H, K, V = a["recurrent_state"].shape
-    hidden = a["hidden"][:, 0]
-    y, windows = {}, {}
-    for name in "qkv":
-        x = hidden @ a[f"W_{name}"]
-        rows = [
-            heads.convolve(x[[b]], a[f"conv_{name}"], a[f"conv_state_{name}"][b]) for b in range(B)
-        ]
-        y[name] = np.array([heads.silu(row[0][0]) for row in rows]).reshape(B, H, -1)
-        windows[f"conv_out_{name}"] = np.array([row[1][-1] for row in rows])
-    f = (hidden @ a["W_f_down"] @ a["W_f_up"]).reshape(B, H, K)
-    z = (hidden @ a["W_g_down"] @ a["W_g_up"]).reshape(B, H, V)
-    raw_b = hidden @ a["W_b"]
-    out, after = np.zeros((B, H, V)), np.zeros(a["recurrent_state"].shape)
-    for b in range(B):
+    T = a["hidden"].shape[1]
+    out, after = np.zeros((B, T, H, V)), np.zeros((B, H, K, V))
+    windows = {f"conv_state_{name}": np.zeros(a[f"conv_state_{name}"].shape) for name in "qkv"}
+    for b, n in enumerate(lengths):
+        hidden, y = a["hidden"][b, :n], {}
+        for name in "qkv":
+            state = a[f"conv_state_{name}"][b]
+            rows, seen = heads.convolve(hidden @ a[f"W_{name}"], a[f"conv_{name}"], state)
+            y[name] = heads.silu(rows).reshape(n, H, -1)
+            windows[f"conv_state_{name}"][b] = seen[-1] if n else state
+        f = (hidden @ a["W_f_down"] @ a["W_f_up"]).reshape(n, H, K)
+        z = (hidden @ a["W_g_down"] @ a["W_g_up"]).reshape(n, H, V)
+        raw_b = hidden @ a["W_b"]
         for h in range(H):
             bias = a["dt_bias"].reshape(H, K)[h]
-            log = heads.softplus_gate(f[[b], h], a["A_log"][h], bias)
-            o, S = heads.kda(
-                y["q"][[b], h], y["k"][[b], h], y["v"][[b], h], log, raw_b[[b], h],
-                a["recurrent_state"][b, h],
-            )  # fmt: skip
-            gate = heads.logistic(z[[b], h])
-            out[b, h] = heads.gated_norm(o, a["norm_weight"], gate, 1e-5)[0]
+            log = heads.softplus_gate(f[:, h], a["A_log"][h], bias)
+            start = a["recurrent_state"][b, h]
+            o, S = heads.kda(y["q"][:, h], y["k"][:, h], y["v"][:, h], log, raw_b[:, h], start)
+            gate = heads.logistic(z[:, h])
+            out[b, :n, h] = heads.gated_norm(o, a["norm_weight"], gate, 1e-5)
             after[b, h] = S[-1]
-    return {"core_out": out.reshape(B, 1, H * V), "state_out": after, **windows}
+    return {"core_out": out.reshape(B, T, H * V), "recurrent_state": after, **windows}
 
 
 # ---- the convolution on its own, tensors [B, C, T]

@@ -53,6 +53,7 @@ REFERENCES: dict[str, Reference] = {
     "gdn_mixer_prefill": blocks.gdn_mixer_prefill,
     "qwen3next_block_tkg": blocks.qwen3next_block_tkg,
     "kda_block_tkg": blocks.kda_block_tkg,
+    "kda_block_prefill": blocks.kda_block_prefill,
     "gdn_conv1d_decode": partial(blocks.conv1d, activated=True),
     "gdn_conv1d_prefill": partial(blocks.conv1d, activated=True),
     "causal_conv1d_prefill": partial(blocks.conv1d, activated=False),

@@ -52,13 +52,12 @@ take about 1.1 us more per chunk and lane than finished gates and normalised key
 Rows with a length select their live tokens (dead ones may hold NaN), 16-bit ones two at a time as
 words of four bytes, and are then turned by transfers from SBUF to SBUF.
 
-What stands in front of the rule (`front`: projections, a window, fields of a packed axis) is cut
-off the text. Projections (`projecting`) and the window (`filtering`, the schedule of convolutions)
-write all tokens into tensors of the kernel's own in HBM, in the dtype of the text; q, k and v are
-fields of them. Two cores share columns and channels, and meet before one reads what the other
-wrote. The filter has channels on partitions, so that tokens side by side by channel reach it
-element by element: simple, and far from the memory's rate (*estimated* 3.6 of 4.2 ms of
-`gdn_mixer_prefill` at 512 tokens of Qwen3-Next).
+What stands in front of the rule (`front`: projections, windows, fields of a packed axis) is cut off
+the text and computed before the first chunk, in blocks of 512 tokens (`before`): tokens are turned
+once for all weights (`projecting`), windows are filtered in the lines that projections leave
+(`lines`, `filter_channels`), and the rule finds rows of tokens in HBM, in the dtype of the text. Two
+cores share columns and channels, and meet before one reads what the other wrote. TensorE is busy
+throughout: at the sizes of Qwen3-Next 330 us of projections and 55 us of taps for 512 tokens.
 """
 
 from backends.nki.schedules.chunked.module import chunked_program

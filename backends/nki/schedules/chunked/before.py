@@ -1,4 +1,8 @@
-"""What a chunked kernel does before its first chunk: it makes the tensors that its rule reads."""
+"""What a chunked kernel does before its first chunk: it makes the tensors that its rule reads.
+
+Rows of the batch and their tokens come in blocks of up to 512 tokens, several short rows together:
+turned once, they are projected and filtered, block after block.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,21 @@ from attrs import define, field
 from backends.nki.contract import Contract
 from backends.nki.program.build import Block, compare
 from backends.nki.program.nodes import Constant, Function, Rebind, Space, Tile, View
-from backends.nki.program.numbers import Query
+from backends.nki.program.numbers import ONE, ZERO, Largest, Name, Number, Query, product, smallest
 from backends.nki.program.structures import tupled
-from backends.nki.schedules.chunked.filtering import Filtering
-from backends.nki.schedules.chunked.front import Front
-from backends.nki.schedules.chunked.projecting import write_projections
-from backends.nki.schedules.window.program import constants_of
+from backends.nki.schedules.chunked import filter_channels, lines, projecting
+from backends.nki.schedules.chunked.filtering import (
+    CORE,
+    CORES,
+    Filtering,
+    kind_of,
+    write_constants,
+    write_lengths,
+)
+from backends.nki.schedules.chunked.front import Front, Projected, Turned
 from gdsl.ir.kernel import Input
+
+ROWS, WIDE, HELD = Name("ROWS"), Name("WIDE"), Name("HELD")
 
 
 @define
@@ -26,19 +38,21 @@ class Before:
     front: Front
     entry: str
     """The batch axis."""
-    functions: tuple[Function, ...] = ()
-    constants: tuple[Constant, ...] = ()
-    filtering: Filtering | None = field(init=False)
+    axis: str
+    """The axis of tokens."""
+    functions: tuple[Function, ...] = field(init=False, default=())
+    constants: tuple[Constant, ...] = field(init=False, default=())
+    windows: tuple[Filtering, ...] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        for projected in self.front.projected:
+        front = self.front
+        for projected in front.projected:
             self._tensor(projected.item)
-        filtered = self.front.filtered
-        self.filtering = Filtering(self.contract, filtered, self.entry) if filtered else None
-        if self.filtering is not None:
-            self.constants = constants_of(self.filtering.filter)
-        for item in self.front.plan.kernel.kernel.inputs:
-            if item.name in self.front.sources:
+        self.windows = tuple(Filtering(self.contract, f, self.entry) for f in front.filtered)
+        if front.projected or front.filtered:
+            self.constants = projecting.CONSTANTS
+        for item in front.plan.kernel.kernel.inputs:
+            if item.name in front.sources:
                 self._tensor(item, of=item.name)
 
     def _tensor(self, item: Input, of: str | None = None) -> None:
@@ -50,20 +64,133 @@ class Before:
 
     def write(self, main: Block) -> None:
         """Add the statements."""
-        projected = self.front.projected
-        if projected:
-            self.functions = (write_projections(main, self.contract, projected),)
-            names = [p.item.name for p in projected]
-            self._meet(main, names, "Tokens of the other core's columns are read.")
-        if self.filtering is not None:
-            self.functions += self.filtering.write(main)
-            assert self.front.filtered is not None
-            filtered = [self.front.filtered.name]
-            self._meet(main, filtered, "Heads read what the other core filtered.")
-        sources = self.front.sources
+        front = self.front
+        if front.projected or front.filtered:
+            main.banner("Projections and windows of all tokens")
+            self._check(main)
+            self._make_tensors(main)
+            self._blocks(main)
+            made = [p.item.name for p in front.projected] + [f.item.name for f in front.filtered]
+            self._meet(main, made, "Heads read what the other core made.")
+            self.functions = tuple(self._functions())
+        sources = front.sources
         if sources:
             main.names.taken.update(sources)
             main.statements.append(Rebind(tuple(sources), tuple(sources.values())))
+
+    # ---- what is projected
+
+    @property
+    def _projections(self) -> tuple[Projected, ...]:
+        """All that is projected: for the rule, and for windows."""
+        seen = [f.token for f in self.front.filtered if isinstance(f.token, Projected)]
+        return (*seen, *self.front.projected)
+
+    def _functions(self) -> list[Function]:
+        front = self.front
+        found: list[Function] = []
+        projections = self._projections
+        if projections:
+            turned = any(isinstance(p.moving, Turned) for p in projections)
+            found += projecting.functions(turned=turned, rows=bool(front.projected))
+        if front.filtered:
+            kind = kind_of(front.filtered)
+            found += (*lines.functions(kind), *filter_channels.functions(kind))
+        return found
+
+    def _check(self, main: Block) -> None:
+        """Assert that contractions divide into groups of partitions."""
+        name = self.contract.kernel.name
+        seen = {p.section.axis: isinstance(p.moving, Input) for p in self._projections}
+        for axis, given in seen.items():
+            hidden = Name(axis)
+            if given:
+                main.require(
+                    compare("==", hidden % ROWS, 0),
+                    f"{name} needs {axis} % 128 == 0, got {{{axis}}}",
+                )
+            else:
+                main.require(
+                    compare("==", hidden % smallest(ROWS, hidden), 0),
+                    f"{name} needs {axis} of at most 128, or a multiple of it, got {{{axis}}}",
+                )
+
+    def _make_tensors(self, main: Block) -> None:
+        contract, front = self.contract, self.front
+        for projected in front.projected:
+            main.create(contract.tensors[projected.item.name])
+        if not front.filtered:
+            return
+        write_constants(main)
+        valid = front.filtered[0].section.run.valid_len
+        if valid is not None:
+            length = next(item for item in contract.kernel.inputs if item.symbol == valid)
+            write_lengths(main, contract, length, Name(self.axis))
+        for window in self.windows:
+            window.write(main)
+
+    def _blocks(self, main: Block) -> None:
+        """Blocks of tokens, of several rows where they are short."""
+        batch, total = Name(self.entry), Name(self.axis)
+        hidden = [Name(p.section.axis) for p in self._projections if isinstance(p.moving, Input)]
+        most: Number = WIDE
+        for size in dict.fromkeys(hidden):
+            most = smallest(most, Largest(ROWS, HELD // (size // ROWS) // ROWS * ROWS))
+        most = main.let_named("most", most)
+        most_rows = main.let_named("most_rows", smallest(batch, Largest(ONE, most // total)))
+        with main.loop("row", ZERO, batch, most_rows, exact=True) as (of_rows, row):
+            of_rows.let_named("rows", smallest(most_rows, batch - row))
+            with of_rows.loop("token", ZERO, total, most, exact=True) as (body, token):
+                body.let_named("tokens", smallest(most, total - token))
+                self._block(body)
+
+    def _block(self, body: Block) -> None:
+        """Project and filter the tokens at hand."""
+        row, rows, token, tokens = place = tuple(Name(name) for name in lines.PLACE)
+        first = body.let_named("first", row * Name(self.axis) + token)
+        held = body.let_named("held", rows * tokens)
+        turned = self._turned(body, first, held)
+        for projected in self.front.projected:
+            item, section = projected.item, projected.section
+            columns = product(self.contract.sizes(item.dims)[2:])
+            share = (columns * CORE // CORES, columns * (CORE + 1) // CORES)
+            body.call(
+                "project_rows",
+                Name(turned[_key(projected.moving)]),
+                Name(section.weight.name),
+                Name(item.name),
+                first,
+                held,
+                Name(section.axis),
+                columns,
+                *share,
+            )
+        for window in self.windows:
+            token_of = window.filtered.token
+            moving = (
+                (Name(turned[_key(token_of.moving)]),) if isinstance(token_of, Projected) else ()
+            )
+            body.call("filter_channels", Name(window.record), *moving, *place)
+
+    def _turned(self, body: Block, first: Number, held: Number) -> dict[str, str]:
+        """Turn the tokens that projections need; names of tiles by what is turned."""
+        found: dict[str, str] = {}
+        for projected in self._projections:
+            moving = projected.moving
+            given = moving if isinstance(moving, Input) else moving.moving
+            if given.name not in found:
+                tile = body.names.fresh(f"{given.name}_T")
+                hidden = self.contract.sizes(given.dims)[-1]
+                body.call("turn_rows", Name(given.name), first, held, hidden, result=tile)
+                found[given.name] = tile
+            if isinstance(moving, Turned) and _key(moving) not in found:
+                section = moving.section
+                tile = body.names.fresh(f"{section.symbol.name}_T")
+                columns = product(self.contract.sizes(section.weight.dims)[1:])
+                arguments = (Name(found[given.name]), Name(section.weight.name), held)
+                body.call("project_turned", *arguments, Name(section.axis), columns, result=tile)
+                found[_key(moving)] = tile
+        return found
 
     def _meet(self, main: Block, names: Sequence[str], why: str) -> None:
         """Two cores wait for each other's part of tensors."""
@@ -72,3 +199,8 @@ class Before:
             for name in names:
                 tile = self.contract.tensors[name]
                 both.do("core_barrier", data=View(tile, tile.shape), cores=tupled(0, 1))
+
+
+def _key(moving: Input | Turned) -> str:
+    """What tells apart what is turned."""
+    return moving.name if isinstance(moving, Input) else moving.section.weight.name

@@ -1,136 +1,247 @@
-"""The window in front of a chunked rule: the filter of a convolution kernel, as one function.
-
-Its channels are those of the packed axis as a whole; cores share them, whatever heads they take
-later.
-"""
+"""Windows in front of a chunked rule, as the entry sees them: their tensors and sizes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from attrs import evolve, frozen
+from attrs import define, field
 
 from backends.nki.contract import Contract
-from backends.nki.program.build import Block, Names, compare
-from backends.nki.program.nodes import Function, Space, Tile
-from backends.nki.program.numbers import NONE, Name, Number
-from backends.nki.program.outline import outline
+from backends.nki.program.build import Block, compare
+from backends.nki.program.nodes import (
+    F16,
+    F32,
+    I32,
+    Element,
+    Integers,
+    Pattern,
+    Space,
+    Tile,
+    Token,
+    View,
+)
+from backends.nki.program.numbers import (
+    NONE,
+    ONE,
+    ZERO,
+    Choice,
+    Literal,
+    Name,
+    Number,
+    Query,
+)
+from backends.nki.program.structures import Record
 from backends.nki.refusal import refuse
 from backends.nki.schedules.chunked.front import Filtered
-from backends.nki.schedules.window.filter import Filter
-from backends.nki.schedules.window.program import RESERVED, constants_of, taps_of, write_filter
-from gdsl.ir.dims import Atom, Axis, Dim, Unit
-from gdsl.ir.kernel import Output
+from backends.nki.schedules.chunked.lines import Kind
+from gdsl.ir.dims import Atom, Dim
+from gdsl.ir.dtypes import Dtype
+from gdsl.ir.kernel import Input
+from gdsl.ir.types import DtypeVar
 
-CHANNELS = "channels"
-DOC = "The window over all tokens of this core's channels, and its last columns."
+ROWS = Name("ROWS")
+CORE, CORES = Query("nl.program_id(0)"), Query("nl.num_programs(0)")
 
 
-@frozen
+def kind_of(filtered: tuple[Filtered, ...]) -> Kind:
+    """Return what the windows of a kernel have in common. Raises CompileError if they differ."""
+    first, *others = filtered
+    kind = _kind(first)
+    for other in others:
+        if _kind(other) != kind:
+            raise refuse(
+                "windows in front of a rule in chunks that differ in where their tokens come from, "
+                "in dtypes, or in silu",
+                other.section.run.span,
+            )
+    return kind
+
+
+def _kind(filtered: Filtered) -> Kind:
+    section, token = filtered.section, filtered.token
+    given = token if isinstance(token, Input) else None
+    axis = Atom(section.run.axis or "")
+    mixed = section.state.dtype != filtered.item.dtype
+    return Kind(
+        projected=given is None,
+        by_channel=given is not None and given.dims[-1] == axis,
+        silu=filtered.silu,
+        mixed=mixed,
+        taps=F32 if mixed else _taps(filtered.item.dtype),
+        lengths=section.run.valid_len is not None,
+    )
+
+
+def _taps(dtype: Dtype | DtypeVar) -> Element | None:
+    """The dtype of weights on TensorE beside tokens of a dtype, if that is known."""
+    choices = dtype.choices if isinstance(dtype, DtypeVar) else (dtype,)
+    wide = {choice.bytes == 4 for choice in choices}
+    return None if len(wide) > 1 else F32 if True in wide else F16
+
+
+@define
 class Filtering:
-    """Writes what the entry does before the first chunk."""
+    """Writes what the entry knows of one window: tensors, then a record for the functions."""
 
     contract: Contract
     filtered: Filtered
     entry: str
     """The batch axis."""
+    record: str = field(init=False)
+    """The name of the record."""
 
-    def write(self, main: Block) -> tuple[Function, ...]:
-        """Filter all tokens into HBM; returns the functions for that."""
-        contract, filter = self.contract, self.filter
-        main.banner("The window in front, for all tokens")
-        absent = self._fresh_window(main)
-        token = self.filtered.token
-        tile = Tile(
-            self.filtered.name,
-            contract.sizes(token.dims),
-            contract.new_element(token.dtype),
-            Space.SHARED_HBM,
-        )
-        main.create(tile)
-        contract.tensors[tile.name] = tile
-        kernel = evolve(contract.kernel, axes=(*contract.kernel.axes, Axis(CHANNELS)))
-        outputs = {**contract.outputs, filter.out.name: tile}
-        held = evolve(contract, kernel=kernel, outputs=outputs)
-        taps = taps_of(main, filter, held)
-        main.let_named(CHANNELS, contract.sizes((self._channel(token.dims),))[0])
-        module = {constant.name for constant in constants_of(filter)}
-        taken = {argument.name for argument in contract.kernel.call.arguments}
-        block = Block(Names(taken | module | RESERVED | {tile.name, CHANNELS}))
-        functions = write_filter(block, filter, held, taps, absent)
-        whole = outline("filter_channels", DOC, block.statements, known=module)
-        main.call(whole.name, *(Name(p) for p in whole.parameters))
-        return (*functions, whole)
+    def __attrs_post_init__(self) -> None:
+        self._check()
+        contract, item = self.contract, self.filtered.item
+        self.record = f"filter_{self.filtered.section.symbol.name}"
+        element = contract.new_element(item.dtype)
+        tile = Tile(item.name, contract.sizes(item.dims), element, Space.SHARED_HBM)
+        contract.tensors[item.name] = tile
 
-    @property
-    def filter(self) -> Filter:
-        """The window as the schedule of convolutions knows it: flat channels."""
-        filtered, kernel = self.filtered, self.contract.kernel
-        section, token = filtered.section, filtered.token
-        if section.token_windows or section.state.slots or section.state.unless:
+    def _check(self) -> None:
+        """Refuse what the functions do not know."""
+        section, token = self.filtered.section, self.filtered.token
+        state, run = section.state, section.run
+        if section.token_windows or state.slots or state.unless or state.accepted:
             raise refuse(
                 "a window in a pool, one with a flag, or one after each token is not emitted in "
                 "front of a rule in chunks",
-                section.state.span,
+                state.span,
             )
-        if section.rounded is not None and section.rounded != token.dtype:
-            raise refuse("tokens of a window that are rounded", section.run.span)
-        new = section.windows
-        if len(new) > 1:
-            raise refuse("a window that is returned twice", new[1].span)
-        out = Output(filtered.name, token.dtype, self._flat(token.dims), kernel.outputs[0].value)
-        lengths = {item.symbol: item for item in kernel.inputs}
-        valid = section.run.valid_len
-        return Filter(
-            kernel=kernel,
-            run=section.run,
-            state=evolve(section.state, dims=self._flat(section.state.dims)),
-            batch=self.entry,
-            channel=CHANNELS,
-            axis=section.axis,
-            newest_inside=section.newest_inside,
-            token=evolve(token, dims=self._flat(token.dims)),
-            weight=evolve(section.weight, dims=self._flat(section.weight.dims)),
-            bias=None,
-            silu=filtered.silu,
-            length=None if valid is None else lengths[valid],
-            unless=None,
-            out=out,
-            new_state=evolve(new[0], dims=self._flat(new[0].dims)) if new else None,
-        )
-
-    def _flat(self, dims: Sequence[Dim]) -> tuple[Dim, ...]:
-        """Dimensions with all channels as one axis."""
-        channel = self._channel(dims)
-        return tuple(Atom(CHANNELS) if dim == channel else dim for dim in dims)
-
-    def _channel(self, dims: Sequence[Dim]) -> Dim:
-        """The dimension of channels: the one beside entries, tokens and columns of windows."""
-        section = self.filtered.section
-        around = {self.entry, section.run.axis, section.axis}
-        around |= {a for a in section.weight.type.axes if a not in section.state.type.axes}
-        found = [
-            d
-            for d in dims
-            if not isinstance(d, Unit) and not (isinstance(d, Atom) and d.axis in around)
+        if len(section.windows) > 1:
+            raise refuse("a window that is returned twice", section.windows[1].span)
+        (*around, channel) = self.filtered.item.dims
+        batch, tokens = around[0], around[1]
+        laid: list[tuple[tuple[Dim, ...], tuple[Dim, ...]]] = [
+            (state.dims, (batch, channel, Atom(section.axis))),
+            (section.weight.dims[:1], (channel,)),
+            *((w.dims, state.dims) for w in section.windows),
         ]
-        if len(found) != 1:
+        if len(around) != 2 or any(found != wanted for found, wanted in laid):
             raise refuse(
-                "a window in front of a rule in chunks needs its channels in one dimension",
-                self.filtered.token.span,
+                "a window in front of a rule in chunks needs its state as [batch, channels, "
+                "columns], its weights as [channels, taps], and channels in one dimension",
+                state.span,
             )
-        return found[0]
+        if isinstance(token, Input) and token.dims not in (
+            (batch, tokens, channel),
+            (batch, channel, tokens),
+        ):
+            raise refuse(
+                "tokens of a window that are neither [batch, tokens, channels] nor [batch, "
+                "channels, tokens]",
+                token.span or run.span,
+            )
 
-    def _fresh_window(self, main: Block) -> dict[str, Number]:
-        """Make the window that the caller did not bring; says when it has nothing in it."""
+    def write(self, main: Block) -> None:
+        """Create the tensors, and bind the record."""
+        contract, section, item = self.contract, self.filtered.section, self.filtered.item
+        main.create(contract.tensors[item.name])
+        window = self._window(main)
+        columns = Name(section.axis)
+        taps = contract.sizes(section.weight.dims)[1]
+        batch, total, channels = contract.sizes(item.dims)
+        tail = self._tail(main)
+        raw: Number = NONE
+        if section.run.valid_len is not None:
+            raw = self._raw(main, (batch, channels, columns + total))
+        token = self.filtered.token
+        fields: dict[str, Number] = {
+            "window": window,
+            "tail": Name(tail),
+            "raw": raw,
+            "weights": Name(section.weight.name),
+            "result": Name(item.name),
+            "identity_sb": Name("identity_sb"),
+            "lengths_sb": Name("lengths_sb") if section.run.valid_len is not None else NONE,
+            "columns": columns,
+            "taps": taps,
+            "channels": channels,
+            "total": total,
+            "begin": channels * CORE // CORES,
+            "end": channels * (CORE + 1) // CORES,
+        }
+        if isinstance(token, Input):
+            fields["source"] = Name(token.name)
+        else:
+            fields["source"] = Name(token.section.weight.name)
+            fields["hidden"] = Name(token.section.axis)
+        main.let_named(self.record, Record(tuple(fields.items())))
+
+    def _window(self, main: Block) -> Number:
+        """The old window, None where the caller brings none; makes the one that is returned."""
         contract, state = self.contract, self.filtered.section.state
-        if state.argument not in contract.optional:
-            return {}
-        fresh = main.let_named("fresh_window", compare("==", Name(state.argument), NONE))
-        if not state.inplace:
-            return {state.argument: fresh}
+        if state.argument not in contract.optional or not state.inplace:
+            return Name(state.argument)
+        fresh = main.let(f"fresh_{state.argument}", compare("==", Name(state.argument), NONE))
         tile = contract.tensors[state.argument]
         with main.when(fresh) as body:
             element = contract.new_element(state.dtype)
             body.create(Tile(tile.name, tile.shape, element, Space.SHARED_HBM))
-        return {state.argument: fresh}
+        return Choice(fresh, NONE, Name(state.argument))
+
+    def _tail(self, main: Block) -> str:
+        """The tensor of new windows, one of the kernel's own where they are not returned."""
+        contract, section = self.contract, self.filtered.section
+        for output in section.windows:
+            return contract.outputs[output.name].name
+        shape = contract.sizes(section.state.dims)
+        element = contract.new_element(section.state.dtype)
+        return main.tile(f"{section.symbol.name}_end", shape, element, Space.PRIVATE_HBM).tile.name
+
+    def _raw(self, main: Block, shape: tuple[Number, ...]) -> Number:
+        """Whole lines in HBM, where rows have lengths."""
+        contract, section = self.contract, self.filtered.section
+        length = next(i for i in contract.kernel.inputs if i.symbol == section.run.valid_len)
+        mixed = section.state.dtype != self.filtered.item.dtype
+        element = F32 if mixed else contract.new_element(self.filtered.item.dtype)
+        name = main.names.fresh(f"{section.symbol.name}_lines")
+        lines = Tile(name, shape, element, Space.PRIVATE_HBM)
+        if length.name not in contract.optional:
+            main.create(lines)
+            return Name(name)
+        main.let_named(name, NONE)
+        with main.when(compare("!=", Name(length.name), NONE)) as given:
+            given.create(lines)
+        return Name(name)
+
+
+def write_constants(main: Block) -> None:
+    """Make what the taps are spread with."""
+    ones_sb = main.tile("ones_sb", (ROWS, ROWS), F32)
+    main.do("memset", dst=ones_sb, value=Literal(1.0))
+    identity_sb = main.create(Tile("identity_sb", (ROWS, ROWS), F32, Space.SBUF))
+    main.do(
+        "affine_select",
+        dst=identity_sb,
+        pattern=Integers(((Literal(-1), ROWS),)),
+        channel_multiplier=ONE,
+        on_true_tile=ones_sb,
+        on_false_value=Literal(0.0),
+        cmp_op=Token("nl.equal"),
+    )
+
+
+def write_lengths(main: Block, contract: Contract, length: Input, total: Number) -> None:
+    """Bring in lengths as places of transfers, at most all tokens: [1, batch]."""
+    tensor = contract.tensors[length.name]
+    batch = tensor.shape[0]
+    lengths = Tile("lengths_sb", (ONE, batch), I32, Space.SBUF)
+
+    def load(body: Block) -> None:
+        raw_sb = body.tile("raw_lengths_sb", (ONE, batch), tensor.element)
+        source = Pattern(tensor, ((ZERO, ONE), (ONE, batch)), ZERO)
+        body.do("dma_copy", dst=raw_sb, src=source)
+        body.create(lengths)
+        body.do(
+            "tensor_scalar",
+            dst=View(lengths, lengths.shape),
+            data=raw_sb,
+            op0=Token("nl.minimum"),
+            operand0=total,
+        )
+
+    if length.name not in contract.optional:
+        load(main)
+        return
+    main.let_named(lengths.name, NONE)
+    with main.when(compare("!=", Name(length.name), NONE)) as given:
+        load(given)

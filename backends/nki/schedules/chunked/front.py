@@ -1,14 +1,15 @@
 """What stands in front of a chunked rule, from the structure of the text (`schedules.block.cut`).
 
 The rule itself reads tensors in HBM. A field of a packed axis is one (`q` of `qkv`): other strides,
-another first element. The result of a window becomes one, a tensor of the kernel's own in the
-dtype of its tokens, which the filter writes for all tokens before the first chunk is loaded. What
-is left of the text is a kernel over these tensors, and is planned as any other.
+another first element. The result of a window or of a projection becomes one, a tensor of the
+kernel's own in the dtype of its tokens, which is written before the first chunk is loaded; what
+only a window or another projection sees stays on chip. What is left of the text is a kernel over
+these tensors, and is planned as any other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import assert_never
 
 from attrs import evolve, frozen
@@ -30,9 +31,17 @@ from gdsl.canonical.canonicalize import canonicalize
 from gdsl.canonical.form import Window
 from gdsl.ir.dims import Atom, Dim
 from gdsl.ir.dtypes import Dtype
-from gdsl.ir.kernel import Input
+from gdsl.ir.kernel import Input, Run
 from gdsl.ir.node import Symbol
 from gdsl.ir.types import DtypeVar, Type
+
+
+@frozen
+class Turned:
+    """A projection that only another one reads: it stays on chip, its columns on partitions."""
+
+    section: Projection
+    moving: Input
 
 
 @frozen
@@ -41,16 +50,17 @@ class Projected:
 
     item: Input
     section: Projection
-    moving: Input
+    moving: Input | Turned
 
 
 @frozen
 class Filtered:
-    """The result of a window in HBM, as wide as its tokens."""
+    """The result of a window in HBM: token by token, all channels, in the dtype of its tokens."""
 
-    name: str
+    item: Input
     section: Convolution
-    token: Input
+    token: Input | Projected
+    """The raw tokens: a tensor, or a projection whose result only the window sees."""
     silu: bool
 
 
@@ -64,8 +74,9 @@ class Front:
     """By tensor: which field of each packed axis it is."""
     sources: Mapping[str, str]
     """Tensors of the plan that are a field of another tensor, or all of it: its name."""
-    filtered: Filtered | None = None
+    filtered: tuple[Filtered, ...] = ()
     projected: tuple[Projected, ...] = ()
+    """Those that the rule reads."""
 
 
 def front_of(plan: Plan) -> Front:
@@ -80,18 +91,20 @@ def front_of(plan: Plan) -> Front:
     projected = {
         section.symbol: _projected(section, sections, names) for section in sections.projections
     }
-    filtered = _filtered(sections, projected, names)
+    filtered = {
+        section.symbol: _filtered(section, sections, projected, names)
+        for section in sections.convolutions
+    }
     inputs, sources, fields = [], {}, {}
     for value in sections.values:
-        source = (
-            filtered.token if filtered and _is(value, filtered) else _source(value.port, projected)
-        )
+        source = _source(value.port, projected, filtered)
         name = names.fresh(value.name)
         inputs.append(_input(value, name, source.dims, source.dtype))
-        sources[name] = filtered.name if filtered and _is(value, filtered) else source.name
+        sources[name] = source.name
         fields[name] = dict(value.port.field.packed)
     left = _planned(plan, sections, inputs)
-    return Front(left, fields, sources, filtered, tuple(projected.values()))
+    read = [p for p in projected.values() if p.item.name in sources.values()]
+    return Front(left, fields, sources, tuple(filtered.values()), tuple(read))
 
 
 def _names(plan: Plan) -> Names:
@@ -121,19 +134,17 @@ def _input(value: Value, name: str, dims: tuple[Dim, ...], dtype: Dtype | DtypeV
     return Input(value.symbol, name, dtype, dims, evolve(value.type, dtype=dtype))
 
 
-def _is(value: Value, filtered: Filtered) -> bool:
-    return value.port.section is filtered.section
-
-
-def _source(port: Port, projected: Mapping[Symbol, Projected]) -> Input:
+def _source(
+    port: Port, projected: Mapping[Symbol, Projected], filtered: Mapping[Symbol, Filtered]
+) -> Input:
     """The tensor in HBM that a port is a field of."""
     match port.section:
         case Given(input=item):
             return item
         case Projection(symbol=symbol):
             return projected[symbol].item
-        case Convolution(run=run):
-            raise refuse("a window over the result of a window", run.span)
+        case Convolution(symbol=symbol):
+            return filtered[symbol].item
         case section:
             assert_never(section)
 
@@ -143,66 +154,109 @@ def _source(port: Port, projected: Mapping[Symbol, Projected]) -> Input:
 
 def _projected(section: Projection, sections: Sections, names: Names) -> Projected:
     """A projection of tokens that are an input, in the dtype that a window rounds them to."""
-    moving, weight = section.moving, section.weight
-    if (
-        not isinstance(moving, Input)
-        or not _are_rows(moving, section)
-        or weight.dims[0] != Atom(section.axis)
-    ):
-        raise refuse(
-            "a projection in front of a rule in chunks needs tokens [batch, tokens, hidden] that "
-            "are an input, and a weight [hidden, columns]",
-            weight.span,
-            label="the weight of a projection",
-            help="pass its result to this kernel as an input",
-        )
-    if moving.dtype != weight.dtype or section.rounded not in (None, moving.dtype):
-        raise refuse("a projection whose tokens and weight differ in dtype", weight.span)
+    moving = _moving(section, sections)
+    given = moving if isinstance(moving, Input) else moving.moving
     windows = [c for c in sections.convolutions if section in {p.section for p in c.token}]
     rounded = {c.rounded for c in windows if c.rounded is not None}
     dtype = rounded.pop() if len(rounded) == 1 else Dtype.F32
-    dims = (*moving.dims[:-1], *weight.dims[1:])
+    weight = section.weight
+    dims = (*given.dims[:-1], *weight.dims[1:])
     name = names.fresh(f"{section.symbol.name}_hbm")
-    axes = (*moving.type.axes[:-1], *(a for a in weight.type.axes if a != section.axis))
+    axes = (*given.type.axes[:-1], *(a for a in weight.type.axes if a != section.axis))
     item = Input(section.symbol, name, dtype, dims, Type(axes, dtype))
     return Projected(item, section, moving)
 
 
-def _are_rows(moving: Input, section: Projection) -> bool:
+def _moving(section: Projection, sections: Sections) -> Input | Turned:
+    """What a weight is multiplied with: tokens of the caller's, or what is projected from them."""
+    weight, moving = section.weight, section.moving
+    if weight.dims[0] != Atom(section.axis) or section.scale is not None:
+        raise refuse(
+            "a projection in front of a rule in chunks needs a weight [hidden, columns] without a "
+            "scale",
+            weight.span,
+            label="the weight of a projection",
+            help="pass its result to this kernel as an input",
+        )
+    if isinstance(moving, Input):
+        _check_rows(moving, section, sections)
+        return moving
+    inner = moving.section
+    if not isinstance(inner, Projection) or section.rounded != weight.dtype:
+        raise refuse(
+            "what is projected twice in front of a rule in chunks needs to be rounded to the dtype "
+            "of its weight in between",
+            weight.span,
+            help="write a cast around the inner projection",
+        )
+    given = _moving(inner, sections)
+    if not isinstance(given, Input):
+        raise refuse("three projections one behind the other", weight.span)
+    return Turned(inner, given)
+
+
+def _check_rows(moving: Input, section: Projection, sections: Sections) -> None:
     """Whether hidden channels of each token lie side by side, and tokens one after the other."""
-    return all(isinstance(dim, Atom) for dim in moving.dims) and moving.dims[-1] == Atom(
-        section.axis
-    )
+    token = next(run.axis for run in _runs(sections))
+    rows = tuple(Atom(axis) for axis in (sections.entry, token, section.axis) if axis)
+    if tuple(moving.dims) != rows:
+        raise refuse(
+            "a projection in front of a rule in chunks needs tokens [batch, tokens, hidden] that "
+            "are an input",
+            moving.span,
+            label="what a weight is multiplied with",
+            help="pass the result of the projection to this kernel as an input",
+        )
+    if moving.dtype != section.weight.dtype or section.rounded not in (None, moving.dtype):
+        raise refuse("a projection whose tokens and weight differ in dtype", section.weight.span)
 
 
-# ---- the window
+def _runs(sections: Sections) -> Iterator[Run]:
+    return (statement for statement in sections.body if isinstance(statement, Run))
+
+
+# ---- windows
 
 
 def _filtered(
-    sections: Sections, projected: Mapping[Symbol, Projected], names: Names
-) -> Filtered | None:
-    """The one window in front of the rule."""
-    if not sections.convolutions:
-        return None
-    section, *more = sections.convolutions
-    if more:
-        raise refuse(
-            "several windows in front of a rule in chunks are not emitted yet",
-            more[0].run.span,
-            help="filter channels side by side: one window over a packed axis",
-        )
-    token, silu = _token(section, projected), _silu(section, sections)
-    return Filtered(names.fresh(f"{section.symbol.name}_hbm"), section, token, silu)
-
-
-def _token(section: Convolution, projected: Mapping[Symbol, Projected]) -> Input:
-    """The tensor of raw tokens; all its channels, in the order of the fields."""
-    sources = [_source(port, projected) for port in section.token]
-    found = {source.name: source for source in sources}
+    section: Convolution,
+    sections: Sections,
+    projected: Mapping[Symbol, Projected],
+    names: Names,
+) -> Filtered:
+    """A window over all channels of one tensor or projection, in their order."""
+    sources = {port.section: port for port in section.token}
     parts = tuple(port.field.packed for port in section.token)
-    if len(found) != 1 or parts != tuple(part.packed for part in section.fields):
-        raise refuse("a window of several tensors is not emitted yet", section.run.span)
-    return next(iter(found.values()))
+    if len(sources) != 1 or parts != tuple(part.packed for part in section.fields):
+        raise refuse(
+            "a window over parts of several tensors is not emitted in front of a rule in chunks",
+            section.run.span,
+            help="give each tensor a window of its own",
+        )
+    (source,) = sources
+    token: Input | Projected
+    match source:
+        case Given(input=token):
+            dtype, dims = token.dtype, token.dims
+        case Projection(symbol=symbol):
+            token = projected[symbol]
+            dtype, dims = token.item.dtype, token.item.dims
+        case Convolution():
+            raise refuse("a window over the result of a window", section.run.span)
+        case _:
+            assert_never(source)
+    if section.rounded is not None and section.rounded != dtype:
+        raise refuse("tokens of a window that are rounded", section.run.span)
+    around = (Atom(sections.entry), Atom(section.run.axis or ""))
+    channels = tuple(dim for dim in dims if dim not in around)
+    item = Input(
+        section.symbol,
+        names.fresh(f"{section.symbol.name}_hbm"),
+        dtype,
+        (*around, *channels),
+        Type((), dtype),
+    )
+    return Filtered(item, section, token, _silu(section, sections))
 
 
 def _silu(section: Convolution, sections: Sections) -> bool:

@@ -52,7 +52,7 @@ def chunked_program(plan: Plan) -> Program:
         contract.tensors[name] = contract.index(axis, name)
     main = Block(Names({p.name for p in parameters}))
     where = Addresses(scan)
-    before = Before(contract, front, scan.mapped[0])
+    before = Before(contract, front, scan.mapped[0], scan.axis)
     schedule = Schedule(front.plan, scan, contract, where, Around(scan, contract, where))
     write_entry(main, schedule, before)
     schedule.around.select()

@@ -1,106 +1,233 @@
-"""Projections in front of a chunked rule: rows of tokens times a weight, into HBM.
+"""Projections in front of a chunked rule: rows of tokens times weights.
 
-Blocks of up to 512 tokens are turned onto partitions once; a weight is streamed once per block, in
-tiles of up to 512 columns, and its row groups add up in PSUM in fp32. Cores share the columns.
+A block of up to 512 tokens is turned onto partitions once, for all weights; each weight is streamed
+once per block, in pieces of up to 512 columns that are fetched one ahead, and its row groups add up
+in PSUM in fp32. What the rule reads goes to HBM; what only another projection reads stays on chip,
+already turned. Cores share the columns of what goes to HBM.
 """
 
 from __future__ import annotations
 
-from backends.nki.contract import Contract
+from collections.abc import Iterator
+
+from attrs import frozen
+
 from backends.nki.program.build import Block, Names, compare, part
-from backends.nki.program.nodes import F32, Function, Pattern, Space, Tile, dtype_of
-from backends.nki.program.numbers import (
-    ONE,
-    ZERO,
-    Largest,
-    Literal,
-    Name,
-    Number,
-    Query,
-    product,
-    smallest,
+from backends.nki.program.nodes import (
+    F32,
+    Constant,
+    Element,
+    Function,
+    Pattern,
+    Space,
+    Tile,
+    View,
+    dtype_of,
 )
-from backends.nki.schedules.chunked.front import Projected
+from backends.nki.program.numbers import ONE, ZERO, Extent, Literal, Name, Number, smallest
 from backends.nki.select.layouts import SCALAR, TENSOR, VECTOR
 
-ROWS = Literal(128)
-"""Partitions: tokens of a tile, rows of a group of a weight."""
-MOST, HELD = Literal(512), 16
-"""Tokens and columns of a block where a token has at most HELD groups of hidden channels."""
-PARAMETERS = ("moving", "weight", "result", "rows", "hidden", "columns", "begin", "end")
+ROWS, WIDE = Name("ROWS"), Name("WIDE")
+CONSTANTS = (
+    Constant("ROWS", Literal(128), "tokens or channels on partitions"),
+    Constant("WIDE", Literal(512), "fp32 columns of a matmul: one PSUM bank"),
+    Constant("HELD", Literal(16384), "elements of turned tokens on a partition"),
+)
+TURNED_AT_ONCE = 4
+"""Blocks of 128 tokens or channels that one instruction brings from PSUM."""
 
 
-def write_projections(main: Block, contract: Contract, found: tuple[Projected, ...]) -> Function:
-    """Multiply all tokens with every weight; the cores meet at the end. Returns the function."""
-    main.banner("Projections of all tokens")
-    cores, core = Query("nl.num_programs(0)"), Query("nl.program_id(0)")
-    for projected in found:
-        item = projected.item
-        main.create(contract.tensors[item.name])
-        hidden = Name(projected.section.axis)
-        main.require(
-            compare("==", hidden % ROWS, 0),
-            f"{contract.kernel.name} needs {hidden} % 128 == 0, got {{{hidden}}}",
+def lanes_of(hidden: Number) -> Number:
+    """Return how many partitions the groups of a contraction take: all, or one group has fewer."""
+    return smallest(ROWS, hidden)
+
+
+def argument(name: str) -> Tile:
+    """Return a tensor that is a parameter, in its own dtype."""
+    return Tile(name, (), dtype_of(name, 4), Space.ARGUMENT)
+
+
+def element(tile: str) -> Element:
+    """Return the element type of another tile."""
+    return dtype_of(tile, 4)
+
+
+@frozen
+class OnChip:
+    """A tile that is a parameter, of any size."""
+
+    name: str
+
+    @property
+    def shape(self) -> tuple[Number, Number]:
+        return Extent(self.name, 0), Extent(self.name, 1)
+
+    @property
+    def tile(self) -> Tile:
+        return Tile(self.name, self.shape, element(self.name), Space.SBUF)
+
+    @property
+    def view(self) -> View:
+        return View(self.tile, self.shape)
+
+
+def functions(*, turned: bool, rows: bool) -> Iterator[Function]:
+    """Yield what projections need; `turned`: some stay on chip; `rows`: some go to HBM."""
+    yield _turn_rows()
+    yield _load_columns()
+    if turned:
+        yield _project_turned()
+    if rows:
+        yield _project_rows()
+
+
+def _turn_rows() -> Function:
+    names = ("moving", "row", "held", "hidden")
+    block, moving = Block(Names({*names})), argument("moving")
+    row, held, hidden = (Name(name) for name in names[1:])
+    groups = block.let("groups", hidden // ROWS)
+    turned = block.tile("turned_sb", (ROWS, groups * held), moving.element)
+    with block.loop("first", ZERO, held, ROWS) as (body, first):
+        count = body.let("count", smallest(ROWS, held - first))
+        rows_sb = body.tile("rows_sb", (count, hidden), moving.element)
+        source = Pattern(moving, ((hidden, count), (ONE, hidden)), (row + first) * hidden)
+        body.do("dma_copy", dst=rows_sb, src=source)
+        with body.loop("group", ZERO, groups, TURNED_AT_ONCE) as (some, group):
+            many = some.let("many", smallest(TURNED_AT_ONCE, groups - group))
+            psum = some.tile("turned_psum", (ROWS, many * count), moving.element, Space.PSUM)
+            with some.loop("place", ZERO, many) as (each, place):
+                data = part(rows_sb, None, ((group + place) * ROWS, ROWS))
+                dst = part(psum, None, (place * count, count))
+                each.do("nc_transpose", dst=dst, data=data, engine=TENSOR)
+            steps = ((groups * held, ROWS), (held, many), (ONE, count))
+            target = Pattern(turned.tile, steps, group * held + first)
+            some.do("tensor_copy", dst=target, src=psum, engine=VECTOR)
+    return Function(
+        "turn_rows",
+        names,
+        "Tokens `row` to `row + held` with hidden channels on partitions: group g from column\n"
+        "g * held on.",
+        tuple(block.statements),
+        ("turned_sb",),
+    )
+
+
+def _load_columns() -> Function:
+    names = ("weight", "hidden", "columns", "column", "width")
+    block, weight = Block(Names({*names})), argument("weight")
+    hidden, columns, column, width = (Name(name) for name in names[1:])
+    lanes = block.let("lanes", lanes_of(hidden))
+    groups = block.let("groups", hidden // lanes)
+    held = block.tile("weight_sb", (lanes, groups * width), weight.element)
+    steps = ((columns, lanes), (lanes * columns, groups), (ONE, width))
+    target = Pattern(held.tile, ((groups * width, lanes), (width, groups), (ONE, width)), ZERO)
+    block.do("dma_copy", dst=target, src=Pattern(weight, steps, column))
+    return Function(
+        "load_columns",
+        names,
+        "Columns of a weight: the rows of group g from column g * width on.",
+        tuple(block.statements),
+        ("weight_sb",),
+    )
+
+
+def multiply(
+    block: Block,
+    dst: View,
+    stationary: Number,
+    moving: Number,
+    *,
+    turned_moves: bool,
+    partitions: str = "lanes",
+) -> None:
+    """Add the matmuls of all groups, `partitions` rows each, of `turned_sb` and `weight_sb`.
+
+    `stationary` and `moving` are first columns in a group, as many as `dst` has rows and columns;
+    tokens move where `turned_moves`, else columns of the weight do.
+    """
+    groups, lanes, held, width = (Name(name) for name in ("groups", partitions, "held", "width"))
+    turned, weight = OnChip("turned_sb"), OnChip("weight_sb")
+    with block.loop("group", ZERO, groups) as (body, group):
+        own = {
+            "turned_sb": Pattern(
+                turned.tile,
+                ((groups * held, lanes), (ONE, dst.shape[1 if turned_moves else 0])),
+                group * held + (moving if turned_moves else stationary),
+            ),
+            "weight_sb": Pattern(
+                weight.tile,
+                ((groups * width, lanes), (ONE, dst.shape[0 if turned_moves else 1])),
+                group * width + (stationary if turned_moves else moving),
+            ),
+        }
+        first, second = ("weight_sb", "turned_sb") if turned_moves else ("turned_sb", "weight_sb")
+        body.do(
+            "nc_matmul",
+            dst=dst,
+            stationary=own[first],
+            moving=own[second],
+            accumulate=compare(">", group, ZERO),
         )
-        around = len(projected.moving.dims) - 1
-        sizes = contract.sizes(item.dims)
-        rows, columns = product(sizes[:around]), product(sizes[around:])
-        tensors = (projected.moving.name, projected.section.weight.name, item.name)
-        share = (columns * core // cores, columns * (core + 1) // cores)
-        main.call("project_rows", *(Name(t) for t in tensors), rows, hidden, columns, *share)
-    return _project_rows()
+
+
+def _project_turned() -> Function:
+    names = ("turned_sb", "weight", "held", "hidden", "columns")
+    block = Block(Names({*names}))
+    held, hidden, columns = (Name(name) for name in names[2:])
+    lanes = block.let("lanes", lanes_of(hidden))
+    block.let_named("groups", hidden // lanes)
+    width = block.let_named("width", columns)
+    arguments = (Name("weight"), hidden, columns, ZERO, width)
+    block.call("load_columns", *arguments, result="weight_sb")
+    wide = block.let("wide", lanes_of(columns))
+    shape = (wide, columns // wide * held)
+    inner = block.tile("inner_sb", shape, element("weight"))
+    with block.loop("column", ZERO, columns, wide) as (body, column):
+        sums = body.tile("inner_psum", (wide, held), F32, Space.PSUM)
+        multiply(body, sums, column, ZERO, turned_moves=True)
+        target = part(inner, None, (column // wide * held, held))
+        body.do("tensor_copy", dst=target, src=sums, engine=VECTOR)
+    return Function(
+        "project_turned",
+        names,
+        "Multiply turned tokens with all columns of a weight; the result is turned as well.",
+        tuple(block.statements),
+        ("inner_sb",),
+    )
 
 
 def _project_rows() -> Function:
-    tiles = {n: Tile(n, (), dtype_of(n, 4), Space.ARGUMENT) for n in PARAMETERS[:3]}
-    rows, hidden, columns, begin, end = (Name(n) for n in PARAMETERS[3:])
-    block = Block(Names({*PARAMETERS}))
-    groups = block.let("groups", hidden // ROWS)
-    most = smallest(MOST, Largest(ROWS, HELD * MOST // groups // ROWS * ROWS))
-    most = block.let("most", most)
-    with block.loop("row", ZERO, rows, most) as (body, row):
-        held = body.let("held", smallest(most, rows - row))
-        turned = body.tile("turned_sb", (ROWS, groups * most), tiles["moving"].element)
-        with body.loop("first", ZERO, held, ROWS) as (inner, first):
-            count = inner.let("count", smallest(ROWS, held - first))
-            rows_sb = inner.tile("rows_sb", (count, hidden), tiles["moving"].element)
-            source = ((hidden, count), (ONE, hidden))
-            inner.do(
-                "dma_copy",
-                dst=rows_sb,
-                src=Pattern(tiles["moving"], source, (row + first) * hidden),
-            )
-            with inner.loop("group", ZERO, groups) as (each, group):
-                shape = (ROWS, count)
-                psum = each.tile("turned_psum", shape, tiles["moving"].element, Space.PSUM)
-                data = part(rows_sb, None, (group * ROWS, ROWS))
-                each.do("nc_transpose", dst=psum, data=data, engine=TENSOR)
-                target = part(turned, None, (group * most + first, count))
-                each.do("tensor_copy", dst=target, src=psum, engine=VECTOR)
-        with body.loop("column", begin, end, most) as (inner, column):
-            width = inner.let("width", smallest(most, end - column))
-            weight_sb = inner.tile("weight_sb", (ROWS, groups, width), tiles["weight"].element)
-            streamed = ((columns, ROWS), (ROWS * columns, groups), (ONE, width))
-            inner.do("dma_copy", dst=weight_sb, src=Pattern(tiles["weight"], streamed, column))
-            with inner.loop("first", ZERO, held, ROWS) as (each, first):
-                count = each.let("count", smallest(ROWS, held - first))
-                sums = each.tile("sum_psum", (count, width), F32, Space.PSUM)
-                with each.loop("group", ZERO, groups) as (one, group):
-                    one.do(
-                        "nc_matmul",
-                        dst=sums,
-                        stationary=part(turned, None, (group * most + first, count)),
-                        moving=part(weight_sb, None, (group, ONE), None),
-                        accumulate=compare(">", group, ZERO),
-                    )
-                out_sb = each.tile("out_sb", (count, width), tiles["result"].element)
-                each.do("tensor_copy", dst=out_sb, src=sums, engine=SCALAR)
-                place: Number = (row + first) * columns + column
-                stored = Pattern(tiles["result"], ((columns, count), (ONE, width)), place)
-                each.do("dma_copy", dst=stored, src=out_sb)
+    names = ("turned_sb", "weight", "result", "row", "held", "hidden", "columns", "begin", "end")
+    block, result = Block(Names({*names})), argument("result")
+    row, held, hidden, columns, begin, end = (Name(name) for name in names[3:])
+    block.let_named("lanes", lanes_of(hidden))
+    block.let_named("groups", hidden // Name("lanes"))
+
+    def load(target: Block, name: str, column: Number) -> None:
+        width = smallest(WIDE, end - column)
+        target.call("load_columns", Name("weight"), hidden, columns, column, width, result=name)
+
+    with block.when(compare("<", begin, end)) as some:
+        load(some, "weight_sb", begin)
+    with block.loop("column", begin, end, WIDE) as (body, column):
+        width = body.let_named("width", smallest(WIDE, end - column))
+        more = compare("<", column + WIDE, end)
+        with body.when(more) as ahead:
+            load(ahead, "next_weight_sb", column + WIDE)
+        with body.loop("first", ZERO, held, ROWS) as (each, first):
+            count = each.let("count", smallest(ROWS, held - first))
+            sums = each.tile("sum_psum", (count, width), F32, Space.PSUM)
+            multiply(each, sums, first, ZERO, turned_moves=False)
+            out_sb = each.tile("out_sb", (count, width), result.element)
+            each.do("tensor_copy", dst=out_sb, src=sums, engine=SCALAR)
+            place: Number = (row + first) * columns + column
+            stored = Pattern(result, ((columns, count), (ONE, width)), place)
+            each.do("dma_copy", dst=stored, src=out_sb)
+        with body.when(more) as ahead:
+            ahead.rebind(("weight_sb",), ("next_weight_sb",))
     return Function(
         "project_rows",
-        PARAMETERS,
-        "Multiply `rows` rows of `hidden` numbers with columns `begin` to `end` of a weight.",
+        names,
+        "Multiply turned tokens, from `row` on, with columns `begin` to `end` of a weight.",
         tuple(block.statements),
     )
