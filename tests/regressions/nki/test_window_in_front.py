@@ -91,3 +91,55 @@ def test_projections_in_front(
         precisions=["bf16"],
     )
     assert report.ok, report
+
+
+@pytest.mark.parametrize(
+    ("name", "axes", "regime", "precision"),
+    [
+        # Three windows of a prompt, two low-rank projections, rows of other lengths.
+        ("kda_block_prefill", {"B": 3, "T": 33, "Hid": 128, "R": 24}, "padding", "bf16"),
+        ("kda_block_prefill", {"B": 1, "T": 131, "Hid": 256, "R": 256}, "zero-state", "widened"),
+        # A second block of 512 tokens sees the end of the first one's lines.
+        ("gdn_block_prefill", {"B": 1, "T": 515, "Hid": 128}, "gaussian", "widened"),
+        ("gdn_mixer_prefill", {"B": 1, "T": 515}, "padding", "bf16"),
+        # Channels that do not fill the partitions: 2 heads of 40 and of 24.
+        ("gdn_mixer_prefill", {"B": 2, "T": 5, "K": 40, "V": 24, "W": 2}, "padding", "fp32"),
+    ],
+)
+def test_blocks_of_tokens_rows_and_channels(
+    name: str, axes: dict[str, int], regime: str, precision: str
+) -> None:
+    heads = {"H": 2} if name.startswith("kda") else {"Hk": 2, "G": 1}
+    shape = {**heads, "K": 32, "V": 32, "W": 4, **axes}
+    report = gdsl.verify(
+        gdsl.load(name),
+        shape=shape,
+        targets=["trn2"],
+        lnc=(1,),
+        regimes=[regime],
+        settings={"inverse": "neumann"},
+        precisions=[precision],
+    )
+    assert report.ok, report
+
+
+def test_tokens_channel_by_channel_and_a_window_of_their_past() -> None:
+    """x as convolutions take it, [B, C, T]; W - 1 columns, which the call does not return."""
+    text = HEAD.replace("x: bf16[B, T, C]", "x: bf16[B, C, T]")
+    text = text.replace("W, C = q", "M, W = past:M | now:1, C = q").replace(
+        "win: bf16[B, C, W] = conv_state inplace", "win: bf16[B, C, M] = conv_state"
+    )
+    text += """
+    past, now = unpack[W](conv_weight)
+    y, win = scan[T] causal_conv_past(x, past, now, win)
+    q, k, v = unpack[C](silu(y))
+""" + REST.replace("    output conv_state = win\n", "")
+    report = gdsl.verify(
+        gdsl.loads(text),
+        shape={"B": 2, "T": 21, "Hk": 2, "G": 1, "K": 32, "V": 32, "M": 3},
+        targets=["trn2"],
+        lnc=(2,),
+        regimes=["gaussian"],
+        settings={"inverse": "neumann"},
+    )
+    assert report.ok, report

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from backends.nki.contract import Contract
 from backends.nki.program.build import Block, Names, compare, part
 from backends.nki.program.nodes import F32, Constant, Function, Integers, Program, Token
@@ -49,15 +47,15 @@ def window_program(plan: Plan) -> Program:
     parameters = contract.parameters()
     if filter.state.inplace and filter.state.argument in contract.optional:
         raise refuse("a window in place that may be left out is not emitted", filter.state.span)
-    constants = constants_of(filter)
+    constants = _constants_of(filter)
     names = Names({p.name for p in parameters} | {c.name for c in constants} | RESERVED)
     main = Block(names)
     main.banner("Sizes and contract")
     contract.write_sizes(main)
     contract.write_checks(main, (), contract.optional)
-    taps = taps_of(main, filter, contract)
+    taps = _taps_of(main, filter, contract)
     contract.write_outputs(main)
-    functions = write_filter(main, filter, contract, taps, shard=plan.settings["shard"])
+    functions = _write_filter(main, filter, contract, taps, shard=plan.settings["shard"])
     return Program(
         entry=filter.kernel.name,
         parameters=parameters,
@@ -68,12 +66,12 @@ def window_program(plan: Plan) -> Program:
     )
 
 
-def constants_of(filter: Filter) -> tuple[Constant, ...]:
-    """Return the constants of the module that `write_filter` uses."""
+def _constants_of(filter: Filter) -> tuple[Constant, ...]:
+    """Return the constants of the module that `_write_filter` uses."""
     return CONSTANTS if filter.run.axis is None else (*CONSTANTS, *SCAN_CONSTANTS)
 
 
-def taps_of(main: Block, filter: Filter, contract: Contract) -> Number:
+def _taps_of(main: Block, filter: Filter, contract: Contract) -> Number:
     """Bind and check the columns of the weights."""
     taps = main.let("taps", contract.sizes(filter.weight.dims)[1])
     if filter.run.axis is not None:
@@ -82,23 +80,21 @@ def taps_of(main: Block, filter: Filter, contract: Contract) -> Number:
     return taps
 
 
-def write_filter(
+def _write_filter(
     main: Block,
     filter: Filter,
     contract: Contract,
     taps: Number,
-    absent: Mapping[str, Number] | None = None,
     shard: object = "heads",
 ) -> tuple[Function, ...]:
     """Filter this core's channels, where sizes and tensors have names; returns the functions.
 
-    `absent` has a condition for each tensor argument that is missing in another way than `None`;
     `shard` says which channels are this core's.
     """
-    module = {constant.name for constant in constants_of(filter)}
+    module = {constant.name for constant in _constants_of(filter)}
     loads = Block(main.names)
     addresses = Addresses(filter.kernel, contract.tensors, loads)
-    tensors = Tensors(filter, contract, taps, addresses, absent or {})
+    tensors = Tensors(filter, contract, taps, addresses)
     _constants(main, filter)
     main.banner("Channels of this core")
     mine = share_of(main, Name(filter.channel), ("first_channel", "own_channels"), shard)

@@ -7,9 +7,9 @@ emitted functions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from attrs import field, frozen
+from attrs import frozen
 
 from backends.nki.contract import Contract
 from backends.nki.program.build import Block, compare, part
@@ -55,8 +55,6 @@ class Tensors:
     """Columns of the weights."""
     addresses: Addresses
     """Slots of a pool, tokens that were kept."""
-    absent: Mapping[str, Number] = field(factory=dict)
-    """Conditions that an argument is missing, where that is not `is None`."""
 
     @property
     def columns(self) -> Number:
@@ -229,8 +227,7 @@ class Tensors:
 
     def _if_missing(self, block: Block, name: str, missing: Block, given: Block) -> None:
         if name in self.contract.optional:
-            absent = self.absent.get(name, compare("==", Name(name), NONE))
-            block.decide(absent, missing, given)
+            block.decide(compare("==", Name(name), NONE), missing, given)
         else:
             block.extend(given)
 
