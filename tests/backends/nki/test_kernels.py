@@ -67,6 +67,8 @@ def test_prefill_kernels_token_by_token(kernel: str) -> None:
 
 
 CHUNKED = (
+    "comba_fwd",
+    "gdn2_fwd",
     "gla_fwd",
     "hgrn2_fwd",
     "lightning_fwd",

@@ -38,6 +38,8 @@ What no product wrote lies above the diagonal and is replaced on GpSimdE when sc
 The carried state is read before the solve, with the factor that also serves the queries. Per chunk
 and lane ScalarE works 2.7 us with a bounded gate and 3.2 without, VectorE 2.6 and 4.2.
 
+A state that is read along another vector than it is written along (GDN-2) has k^T in a tile of its
+own, `keys_T`; one that is read before it decays (Comba) sums decays up to each token's own for A.
 Where nothing is erased (linear attention, Mamba-2) there is no A and nothing to invert: what is
 written is the value. The same stages make P^T alone, and the pipeline has two batches, not three.
 

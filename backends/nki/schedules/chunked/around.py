@@ -62,10 +62,6 @@ _TABLES = tuple(Token(f"nl.{name}") for name in ("sigmoid", "silu", "softplus", 
 """Functions of ScalarE for which it loads another table than that of exp."""
 
 
-_TURNED = {"k_unit": ZERO, "k_sb": ZERO, "q_sb": CHUNK}
-"""Where vectors that are computed lie in `kq_T`."""
-
-
 @frozen
 class Loaded:
     """An input that is brought in with the vectors of a group, besides q, k and v."""
@@ -141,6 +137,14 @@ class Around:
         return selected or self.query_scaled or [term for _, term in f.outputs] != [plain]
 
     @property
+    def turned(self) -> dict[str, tuple[str, Number]]:
+        """Where vectors lie with keys on partitions: rows of scores side by side, columns."""
+        rows = {"q_sb": ("kq_T", CHUNK)}
+        if self.formulas.own_read:
+            return {"k_sb": ("keys_T", ZERO), "p_sb": ("kq_T", ZERO), **rows}
+        return {"k_sb": ("kq_T", ZERO), **rows}
+
+    @property
     def used(self) -> set[str]:
         """Names that the statements mention."""
         return used([s for cut in (*self.prologue, *self.late, *self.epilogue) for s in cut])
@@ -163,9 +167,9 @@ class Around:
             loads=Block(self.names),
             blocks=self.blocks,
             turned={
-                vector.base: _half(first)
-                for vector, first in ((f.query, CHUNK), (f.key, ZERO))
-                if isinstance(vector.base, Leaf)
+                vector.base: _half(*self.turned[name])
+                for name, vector in (("q_sb", f.query), ("k_sb", f.key), ("p_sb", f.read))
+                if isinstance(vector.base, Leaf) and name in self.turned
             },
             ones=self._ones(),
             busy=dict(BUSY_WITH_CHANNELS if self.scan.channels else BUSY),
@@ -179,8 +183,9 @@ class Around:
             view = self._named(name, term)
             self.selector.into(term, view, Layout.TOKENS)
             self.selector.hold(term, view, Layout.TOKENS)
-            if name in _TURNED:
-                self._turn(view, _TURNED[name])
+            place = "k_sb" if name == "k_unit" else name
+            if place in self.turned:
+                self._turn(view, *self.turned[place])
         if self.log_computed:
             self._mask_decays()
         for output, term in outputs:
@@ -190,7 +195,7 @@ class Around:
         narrow = [tile.name for tile in tiles if tile.shape == (CHUNK, SLOTS)]
         # One function table after the other: the exps of the rule come later.
         tables = _with_tables(statements)
-        early, late = divided(statements, ("g", "kq_T", *narrow, *tables))
+        early, late = divided(statements, ("g", "kq_T", "keys_T", *narrow, *tables))
         self.prologue, self.late = cut(early), cut(late)
         self.epilogue = cut(self.blocks[Stage.OUTPUTS].statements)
 
@@ -204,13 +209,13 @@ class Around:
         block.do("memset", dst=ones, value=Literal(1.0))
         return ones
 
-    def _turn(self, vectors: View, first: Number) -> None:
+    def _turn(self, vectors: View, dst: str, first: Number) -> None:
         """Put computed vectors where those that came in are."""
         block, tile = self.blocks[Stage.INPUTS], vectors.tile
         shape = (KEYS, SLOTS * CHUNK)
         turned = block.tile(f"{tile.name}_T", shape, tile.element, Space.PSUM)
         transpose_slots(block, turned, vectors, KEYS)
-        block.do("tensor_copy", dst=_half(first), src=turned, engine=SCALAR)
+        block.do("tensor_copy", dst=_half(dst, first), src=turned, engine=SCALAR)
 
     def _constants(self) -> Constants:
         block = self.blocks[Stage.KERNEL]
@@ -223,6 +228,8 @@ class Around:
             yield "g", f.log
         if f.key.computed:
             yield "k_sb", f.key.base
+        if f.own_read and f.read.computed:
+            yield "p_sb", f.read.base
         if f.query.computed:
             yield "q_sb", f.query.base
         if self.key_scaled:
@@ -231,7 +238,8 @@ class Around:
                 beta = self._column("beta", "betas")
                 yield "scaled_betas", algebra.product(beta, f.key.factor)
             else:
-                read = (("k_decayed", "decays"),) if self.scan.chunk.solve is not None else ()
+                since = "decays_before" if self.scan.before_decay else "decays"
+                read = [("k_decayed", since)] if self.scan.chunk.solve is not None else []
                 for name, tile in (*read, ("k_left", "left")):
                     column = algebra.product(self._column(tile, tile), f.key.factor)
                     yield name, algebra.product(column, f.key.base)
@@ -259,6 +267,7 @@ class Around:
     def _hold_inputs(self, roots: list[Term]) -> None:
         f = self.formulas
         vectors: dict[Term, str] = {f.query.base: "q_sb", f.key.base: "k_sb", f.value.base: "v_sb"}
+        vectors |= {f.read.base: "p_sb"} if f.own_read else {}
         others = (root for root in roots if root != f.log or not self.log_computed)
         kept = inputs_in(f.tokens, others)
         for leaf, item in inputs_in(f.tokens, iter(roots)).items():
@@ -351,10 +360,10 @@ def vanishes(term: Term, result: Leaf) -> bool:
     return isinstance(term, Product) and result in term.factors
 
 
-def _half(first: Number) -> Pattern:
-    """k (`first` 0) or q (`first` CHUNK) of every slot, keys on partitions."""
+def _half(name: str, first: Number) -> Pattern:
+    """The first (`first` 0) or second half (`first` CHUNK) of every slot, keys on partitions."""
     steps = ((SLOTS * PAIR, KEYS), (PAIR, SLOTS), (ONE, CHUNK))
-    return Pattern(tile_of("group", "kq_T").tile, steps, first)
+    return Pattern(tile_of("group", name).tile, steps, first)
 
 
 def _tile(name: str, columns: Number, element: Element, space: Space = Space.SBUF) -> View:

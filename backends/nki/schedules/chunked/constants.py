@@ -70,9 +70,14 @@ def _constants(schedule: Schedule) -> Function:
     select(block, after, square, ((-1, CHUNK),), 1, 0, GREATER)
     select(block, upto, square, ((1, CHUNK),), -1, 0, GREATER_EQUAL)
     select(block, identity_f32, square, ((1, CHUNK),), -1, 0, EQUAL)
+    more: tuple[str, ...] = ()
+    if schedule.scan.before_decay:
+        block.comment("before[m, i] = m < i.")
+        before, more = block.tile("before", SQUARE, F32), ("before",)
+        select(block, before, square, ((1, CHUNK),), -1, 0, GREATER)
     identity = block.tile("identity", SQUARE, schedule.operand)
     block.do("tensor_copy", dst=identity, src=identity_f32, engine=GPSIMD)
-    tiles = ("ones", "after", "upto", "identity_f32", "identity")
+    tiles = ("ones", "after", "upto", "identity_f32", "identity", *more)
     fields: list[tuple[str, Number]] = [(name, Name(name)) for name in tiles]
     block.let_named("constants", Record((*fields, ("levels", EMPTY), ("sums", EMPTY))))
     return stage.done("constants")

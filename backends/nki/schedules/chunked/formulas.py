@@ -106,6 +106,8 @@ class Formulas:
     gates: Side
     query: Vector
     key: Vector
+    read: Vector
+    """What the state is read along before it is written: the key, unless the rule has another."""
     value: Vector
     log: Term
     """The log decay: of `gates`, or of `tokens` for a decay per channel; 0 without any."""
@@ -115,6 +117,11 @@ class Formulas:
     """The output of the rule before the query's factor."""
     outputs: tuple[tuple[Output, Term], ...]
     """The tensors that are not the state, of `tokens`."""
+
+    @property
+    def own_read(self) -> bool:
+        """Whether the state is read along another vector than it is written along."""
+        return self.read is not self.key
 
     @property
     def indices(self) -> dict[str, str]:
@@ -147,21 +154,23 @@ def formulas_of(
     (emit,) = chunk.emits
     assert emit.query is not None
     assert not isinstance(solve, DualSolve)
-    # Where nothing is erased nobody reads along the key: it has a factor as any vector.
-    read = solve.read if solve is not None else chunk.key
 
     def bound(expr: Expr) -> Expr:
         return bind_arguments(expr, run, builder)
 
-    ratio = quotient(chunk.key, read, builder) if chunk.key is not None and read else None
-    if ratio is None or chunk.value is None or read is None:
+    if chunk.key is None or chunk.value is None or (solve is not None and solve.ratio is not None):
         raise refuse(
-            "the chunked schedule needs a write along the key that is erased",
+            "the chunked schedule needs something to write, with the factor of what is erased",
             run.span,
             help="use `--set form=recurrent`, token by token",
         )
     query = _vector(tokens, bound(emit.query), "the query", run)
-    key = _vector(tokens, bound(read), "the read vector", run)
+    along, ratio = _key(chunk.key, chunk, builder)
+    key = _vector(tokens, bound(along), "the key", run)
+    read = key
+    if solve is not None and solve.read != along:
+        key = _vector(tokens, bound(along), "the key", run, whole=True)
+        read = _vector(tokens, bound(solve.read), "the read vector", run, whole=True)
     value = _vector(tokens, bound(chunk.value), "the value", run)
     algebra = tokens.translator.algebra
     assert isinstance(algebra, BatchAlgebra)
@@ -180,6 +189,7 @@ def formulas_of(
         gates=gates,
         query=query,
         key=key,
+        read=read,
         value=value,
         log=log,
         beta=beta,
@@ -210,22 +220,31 @@ def numbers_of(terms: Iterable[Term]) -> Iterator[Number]:
         yield from numbers_of(children(term))
 
 
-def _vector(side: Side, expr: Expr, what: str, run: Run) -> Vector:
-    """A vector as an input times a factor per token, or as what is computed."""
+def _key(written: Expr, chunk: ChunkPlan, builder: Builder) -> tuple[Expr, Expr]:
+    """The written key without the factor that was absorbed into it, and that factor."""
+    if chunk.absorbed is None:
+        return written, builder.product(())
+    along = quotient(written, chunk.absorbed, builder)
+    assert along is not None
+    return along, chunk.absorbed
+
+
+def _vector(side: Side, expr: Expr, what: str, run: Run, *, whole: bool = False) -> Vector:
+    """A vector as an input times a factor per token (none when `whole`), or as what is computed."""
     algebra = side.translator.algebra
-    whole = side.term(expr)
-    base, factor = split(algebra, whole)
+    term = side.term(expr)
+    base, factor = (term, algebra.known(1)) if whole else split(algebra, term)
     if isinstance(base, Leaf) and base.wide is not None and base.stage is Stage.INPUTS:
         return Vector(side.inputs[base], base, factor)
-    items = inputs_in(side, (whole,))
+    items = inputs_in(side, (term,))
     own = next((i for leaf, i in items.items() if leaf.stage is Stage.INPUTS and leaf.wide), None)
-    if own is None or whole.wide is None or whole.stage is not Stage.INPUTS:
+    if own is None or term.wide is None or term.stage is not Stage.INPUTS:
         raise refuse(
             f"the chunked schedule needs {what} for every token, along its own axis",
             expr.span or run.span,
             help="compute it before the kernel, or use `--set form=recurrent`",
         )
-    return Vector(own, whole, algebra.known(1))
+    return Vector(own, term, algebra.known(1))
 
 
 def _names(expr: Expr) -> Iterator[Symbol]:

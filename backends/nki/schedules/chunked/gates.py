@@ -108,6 +108,7 @@ def _make_gates(schedule: Schedule) -> Function:
     if not scan.channels:
         _decays(stage, schedule, columns)
         tiles += ["decays", "last", "left"]
+        tiles += ["decays_before"] if scan.before_decay else []
     tiles += ["alive"] if scan.valid else []
     numbers = ("columns", "chunks", "first_chunk")
     record = Record(tuple((field, Name(field)) for field in (*numbers, *tiles)))
@@ -196,6 +197,8 @@ def _decays(stage: Stage, schedule: Schedule, log_and_beta: View) -> None:
         )
     decays = block.tile("decays", (CHUNK, 2 * columns), F32)
     block.do("activation", dst=decays, op=EXP, data=sums)
+    if schedule.scan.before_decay:
+        _decays_before(stage, g)
     _last_decays(stage, schedule, log_and_beta)
     left = block.tile("left", (CHUNK, columns), F32)
     block.do(
@@ -206,6 +209,23 @@ def _decays(stage: Stage, schedule: Schedule, log_and_beta: View) -> None:
         op=MULTIPLY,
         engine=VECTOR,
     )
+
+
+def _decays_before(stage: Stage, g: View) -> None:
+    """exp(G) without the own decay of each token, for what reads the state before it decays."""
+    block, columns = stage.block, COLUMNS
+    (before,) = stage.tiles("constants", "before")
+    sums = block.tile("sums_before", (CHUNK, columns), F32, Space.PSUM)
+    block.do(
+        "nc_matmul",
+        dst=sums,
+        stationary=before,
+        moving=g,
+        is_stationary_onezero=True,
+        accumulate=False,
+    )
+    decays = block.tile("decays_before", (CHUNK, columns), F32)
+    block.do("activation", dst=decays, op=EXP, data=sums)
 
 
 def _last_decays(stage: Stage, schedule: Schedule, log_and_beta: View) -> None:

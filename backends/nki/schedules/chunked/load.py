@@ -67,9 +67,6 @@ def steps(schedule: Schedule) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
     return tuple(vectors), tuple(values)
 
 
-TURNED = {"k_sb": ZERO, "q_sb": CHUNK}
-"""Where vectors lie in `kq_T`."""
-
 Sources = dict[str, tuple[Input, str | None, Number]]
 """Tensor, axis and width of each vector, by the name of its tile."""
 
@@ -78,8 +75,10 @@ def _vectors(schedule: Schedule) -> Sources:
     """What the rule takes and is an input."""
     scan, formulas = schedule.scan, schedule.scan.formulas
     found: Sources = {}
+    read = (("p_sb", formulas.read, scan.key_axis, KEYS),) if formulas.own_read else ()
     for name, vector, axis, width in (
         ("k_sb", formulas.key, scan.key_axis, KEYS),
+        *read,
         ("q_sb", formulas.query, scan.key_axis, KEYS),
         ("v_sb", formulas.value, scan.value_axis, VALUES),
     ):
@@ -88,9 +87,10 @@ def _vectors(schedule: Schedule) -> Sources:
     return found
 
 
-def _turned(schedule: Schedule) -> tuple[str, ...]:
-    """Those with keys along the free axis, which are needed the other way round, too."""
-    return tuple(name for name in _vectors(schedule) if name in TURNED)
+def _turned(schedule: Schedule) -> dict[str, tuple[str, Number]]:
+    """Those with keys along the free axis, which are needed turned, too: the tile, and where."""
+    places = schedule.around.turned
+    return {name: places[name] for name in _vectors(schedule) if name in places}
 
 
 def _sources(schedule: Schedule) -> Sources:
@@ -118,7 +118,9 @@ def _load_group(schedule: Schedule) -> Function:
         name: block.tile(name, (CHUNK, SLOTS * width), elements.get(name, schedule.operand))
         for name, (_, _, width) in sources.items()
     }
-    tiles["kq_T"] = block.tile("kq_T", (KEYS, SLOTS * PAIR), schedule.operand)
+    turned = dict.fromkeys(tile for tile, _ in schedule.around.turned.values())
+    for name in turned:
+        tiles[name] = block.tile(name, (KEYS, SLOTS * PAIR), schedule.operand)
     _clear_tail(block, tiles.values())
     _transfers(schedule, stage, tiles)
     chunks, first = Item(Name("gates"), Text("chunks")), Item(Name("gates"), Text("first_chunk"))
@@ -133,13 +135,16 @@ def _load_group(schedule: Schedule) -> Function:
         "column": POSITION * chunks + FIRST_CHUNK - first,
         "keys": KEYS,
         "values": VALUES,
-        **{name: Name(name) for name in ("q_sb", "k_sb") if name in vectors},
+        **{name: Name(name) for name in ("q_sb", "k_sb", "p_sb") if name in vectors},
         **({"v": Name("v_sb")} if "v_sb" in vectors else {}),
-        "kq_T": Name("kq_T"),
+        **{name: Name(name) for name in turned},
         "scaled_levels": EMPTY,
+        "scaled_columns": EMPTY,
     }
     if not scan.channels:
         del fields["scaled_levels"]
+    if not (scan.channels and scan.formulas.own_read):
+        del fields["scaled_columns"]
     around = schedule.around
     kept = [extra.name for extra in around.extra]
     kept += ["v_sb"] if "v_sb" in around.used else []
@@ -187,13 +192,13 @@ def _transfers(schedule: Schedule, stage: Stage, tiles: Mapping[str, View]) -> N
         last = body.let_named("last", slot + share)
         tokens = body.let_named("tokens", Item(lengths, slot))
         turning = body.inner()
-        for name in _turned(schedule):
-            item, first = sources[name][0], TURNED[name]
+        for name, (turned, first) in _turned(schedule).items():
+            item = sources[name][0]
             tensor = schedule.contract.tensors[item.name]
             offsets = Slice(Name(f"{_stem(name)}_offsets"), slot, last)
             turning.call(
                 "load_turned",
-                tiles["kq_T"],
+                tiles[turned],
                 slot * PAIR + first,
                 View(tensor, tensor.shape),
                 offsets,
@@ -259,7 +264,7 @@ def _keep(name: str, kept: Sequence[Kept], as_words: bool) -> Function:
 
 def _names(kept: Sequence[Kept]) -> Iterator[str]:
     for field, width, _ in kept:
-        yield from (str(width), field)
+        yield from (*((str(width),) if isinstance(width, Name) else ()), field)
 
 
 def _turn_vectors(schedule: Schedule) -> Function:
@@ -267,16 +272,17 @@ def _turn_vectors(schedule: Schedule) -> Function:
     doc = f"{' and '.join(f'{n[0]}^T' for n in turned)} of vectors that were selected on chip."
     stage = Stage("turn_vectors", ("group",), doc)
     stage.numbers("group", "gates", "keys")
-    kq_T, *tiles = stage.of_group("kq_T", *turned)
+    names = dict.fromkeys(tile for tile, _ in turned.values())
+    found = stage.of_group(*names, *turned)
+    to, vectors = dict(zip(names, found, strict=False)), found[len(names) :]
     (alive,) = stage.tiles("gates", "alive")
+    turned_steps = ((SLOTS * PAIR, KEYS), (PAIR, SLOTS), (ONE, CHUNK))
     with stage.block.when(compare("!=", Name(alive.tile.name), NONE)) as block:
-        for first, vectors in zip((TURNED[name] for name in turned), tiles, strict=True):
+        for (name, first), given in zip(turned.values(), vectors, strict=True):
             block.do(
                 "dma_transpose",
-                dst=Pattern(kq_T.tile, ((SLOTS * PAIR, KEYS), (PAIR, SLOTS), (ONE, CHUNK)), first),
-                src=Pattern(
-                    vectors.tile, ((SLOTS * KEYS, CHUNK), (KEYS, SLOTS), (ONE, KEYS)), ZERO
-                ),
+                dst=Pattern(to[name].tile, turned_steps, first),
+                src=Pattern(given.tile, ((SLOTS * KEYS, CHUNK), (KEYS, SLOTS), (ONE, KEYS)), ZERO),
             )
     return stage.done()
 

@@ -47,6 +47,8 @@ TILES: dict[str, dict[str, _Row]] = {
     "constants": {
         # 0/1 operands of sums: after[m, j] = m > j, upto[m, i] = m <= i.
         **_rows(F32, SQUARE, "after", "upto", "identity_f32"),
+        # before[m, i] = m < i, for a state that is read before it decays.
+        **_rows(F32, SQUARE, "before"),
         **_rows(F32, (CHUNK, PARTITIONS), "ones"),
         # 0 for i >= j and a large negative number elsewhere.
         **_rows(F32, SQUARE, "masked"),
@@ -67,14 +69,18 @@ TILES: dict[str, dict[str, _Row]] = {
         **_rows(F32, (CHUNK, 2 * COLUMNS), "decays"),
         **_rows(F32, (PARTITIONS, COLUMNS), "last"),
         **_rows(F32, (CHUNK, COLUMNS), "left", "betas"),
+        # exp(G) without the token's own decay.
+        **_rows(F32, (CHUNK, COLUMNS), "decays_before"),
         **_rows(U8, (CHUNK, COLUMNS), "alive"),
     },
     "group": {
         **_rows(OPERAND, (CHUNK, SLOTS * VALUES), "v"),
         # k^T and q^T of a slot side by side.
         **_rows(OPERAND, (KEYS, SLOTS * PAIR), "kq_T"),
+        # k^T where the first half of `kq_T` is another read vector.
+        **_rows(OPERAND, (KEYS, SLOTS * PAIR), "keys_T"),
         # The vectors as they came, and the logarithm of a decay per channel.
-        **_rows(OPERAND, PER_KEY, "q_sb", "k_sb"),
+        **_rows(OPERAND, PER_KEY, "q_sb", "k_sb", "p_sb"),
         **_rows(F32, PER_KEY, "g"),
         # q exp(G), k exp(G), beta k exp(G_last - G); exp(G_last) per channel.
         **_rows(OPERAND, PER_KEY, "q_decayed", "k_decayed", "k_left"),
@@ -88,6 +94,8 @@ TILES: dict[str, dict[str, _Row]] = {
         **_rows(OPERAND, (CHUNK, LANES * VALUES), "rest"),
         # Log decays up to each column; exp of the sums between two tokens.
         **_rows(F32, MATRICES, "g_upto", "decay"),
+        # The same side by side: before each column's own token, and up to it.
+        **_rows(F32, BOTH, "g_before_upto", "decay_pair"),
         # k_j . k_i and k_j . q_i, then A^T and P^T: columns of a slot side by side.
         **_rows(F32, BOTH, "products", space=Space.PSUM),
         **_rows(F32, BOTH, "raw_scores"),

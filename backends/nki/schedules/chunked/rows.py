@@ -35,6 +35,11 @@ def all_rows(schedule: Schedule, view: View) -> View | Pattern:
     return view if schedule.solves else queries(view)
 
 
+def first_half(view: View) -> Pattern:
+    """Return the first half of every slot."""
+    return Pattern(view.tile, ((SLOTS * PAIR, view.shape[0]), (PAIR, SLOTS), (ONE, CHUNK)), ZERO)
+
+
 def queries(view: View) -> Pattern:
     """Return the second half of every slot."""
     return Pattern(view.tile, ((SLOTS * PAIR, view.shape[0]), (PAIR, SLOTS), (ONE, CHUNK)), CHUNK)

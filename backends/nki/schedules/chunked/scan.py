@@ -52,6 +52,8 @@ class Scan:
     """The axes that lanes run over, in the order of the state's tensor."""
     formulas: Formulas
     """What is computed around the rule."""
+    before_decay: bool
+    """Whether the state is read before it decays; its decay is a scalar then."""
     fields: Mapping[str, Mapping[str, str]]
     """By tensor: which field of each packed axis it is."""
 
@@ -117,6 +119,7 @@ def scan_of(front: Front) -> Scan:
         every=_every(kernel, run, chunk) if checkpoints is not None else None,
         mapped=mapped,
         formulas=formulas,
+        before_decay=_before_decay(chunk),
         fields=front.fields,
         solve_span=solve.span if solve is not None else run.span,
     )
@@ -139,8 +142,8 @@ def _check(kernel: Kernel, run: Run, chunk: ChunkPlan) -> None:
         wrong = "several outputs of a rule"
     elif isinstance(chunk.solve, DualSolve):
         wrong = "an erase vector that is no multiple of the written key"
-    elif chunk.solve is not None and chunk.solve.rows is Rows.EXCLUSIVE:
-        wrong = "a read before the decay"
+    elif _before_decay(chunk) and isinstance(chunk.segments, AnchoredSegments):
+        wrong = "a read before a decay per channel"
     elif any(_is_state(o, run) and o.dims != state.dims for o in kernel.outputs):
         wrong = "a state that leaves in another layout than it came in"
     if wrong:
@@ -149,6 +152,11 @@ def _check(kernel: Kernel, run: Run, chunk: ChunkPlan) -> None:
             run.span,
             help="use `--set form=recurrent`, token by token",
         )
+
+
+def _before_decay(chunk: ChunkPlan) -> bool:
+    """Whether the state is read before it decays."""
+    return chunk.solve is not None and chunk.solve.rows is Rows.EXCLUSIVE
 
 
 def _every(kernel: Kernel, run: Run, chunk: ChunkPlan) -> Number:

@@ -38,6 +38,16 @@ class Schedule:
         return self.scan.chunk.solve is not None
 
     @property
+    def columns(self) -> str:
+        """The tile of k^T: with q^T, unless what stands there is another read vector."""
+        return "keys_T" if self.scan.formulas.own_read else "kq_T"
+
+    @property
+    def read(self) -> str:
+        """The tile of the vector that the state is read along before it is written."""
+        return "p_sb" if self.scan.formulas.own_read else "k_sb"
+
+    @property
     def inverses(self) -> tuple[Inverse, ...]:
         """The inverse of the plan, then those that a trace-time argument may choose instead."""
         solve = self.scan.chunk.solve

@@ -13,7 +13,7 @@ from backends.nki.program.nodes import F32, Function, Pattern, Space, Tile, View
 from backends.nki.program.numbers import ONE, ZERO, Name, Number, number
 from backends.nki.schedules.chunked.constants import select
 from backends.nki.schedules.chunked.gates import beta_of, per_slot
-from backends.nki.schedules.chunked.operators import EXP, GREATER_EQUAL, MULTIPLY
+from backends.nki.schedules.chunked.operators import EXP, GREATER, GREATER_EQUAL, MULTIPLY
 from backends.nki.schedules.chunked.prepare import Step, Wave
 from backends.nki.schedules.chunked.records import (
     BANK,
@@ -28,7 +28,7 @@ from backends.nki.schedules.chunked.records import (
     like,
     slot_of,
 )
-from backends.nki.schedules.chunked.rows import queries, rows_of
+from backends.nki.schedules.chunked.rows import first_half, queries, rows_of
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.slots import turn_slots
 from backends.nki.schedules.chunked.stage import Stage
@@ -69,15 +69,23 @@ def _spread_decays(schedule: Schedule) -> Function:
     stage.numbers("group", "gates", "lanes", "steps", "slots", "column")
     stage.numbers("gates", "columns", "chunks")
     (log_and_beta,) = stage.tiles("gates", "log_and_beta")
-    g_upto = block.tile("g_upto", MATRICES, F32)
     upto = ((0, SLOTS), (1, CHUNK))
-    select(block, g_upto, per_slot(log_and_beta, ZERO, CHUNK), upto, -1, 0, GREATER_EQUAL)
+    g = per_slot(log_and_beta, ZERO, CHUNK)
+    if schedule.scan.before_decay:
+        both = block.tile("g_before_upto", BOTH, F32)
+        select(block, first_half(both), g, upto, -1, 0, GREATER)
+        select(block, queries(both), g, upto, -1, 0, GREATER_EQUAL)
+        block.put("group", g_before_upto=both)
+        return stage.done()
+    g_upto = block.tile("g_upto", MATRICES, F32)
+    select(block, g_upto, g, upto, -1, 0, GREATER_EQUAL)
     block.put("group", g_upto=g_upto)
     return stage.done()
 
 
 def _scale_vectors(schedule: Schedule) -> Function:
-    scaled = ["q exp(G)", *(["k exp(G)"] if schedule.solves else [])]
+    read = "p" if schedule.scan.formulas.own_read else "k"
+    scaled = ["q exp(G)", *([f"{read} exp(G)"] if schedule.solves else [])]
     scaled += [] if schedule.around.key_scaled else ["beta k exp(G_last - G)"]
     doc = f"{', '.join(scaled)}, on the engine that has nothing else to do."
     stage = Stage("scale_vectors", ("group",), doc, schedule.scan.log.span)
@@ -87,7 +95,10 @@ def _scale_vectors(schedule: Schedule) -> Function:
     (decays,) = stage.tiles("gates", "decays")
     q_sb, k_sb = stage.tiles("group", "q_sb", "k_sb")
     made = [("q_decayed", q_sb, decays)]
-    made += [("k_decayed", k_sb, decays)] if schedule.solves else []
+    if schedule.solves:
+        since = stage.tiles("gates", "decays_before")[0] if schedule.scan.before_decay else decays
+        vector = k_sb if schedule.read == "k_sb" else stage.tiles("group", schedule.read)[0]
+        made.append(("k_decayed", vector, since))
     if not schedule.around.key_scaled:
         made.append(("k_left", k_sb, stage.tiles("gates", "left")[0]))
     for name, src, column in made:
@@ -121,6 +132,8 @@ def _sum_segments(schedule: Schedule) -> Function:
     )
     stage = Stage("sum_segments", ("constants", "group"), doc, schedule.scan.log.span)
     block = stage.block
+    if schedule.scan.before_decay:
+        return _sum_both(stage)
     (g_upto,) = stage.of_group("g_upto")
     (after,) = stage.tiles("constants", "after")
     segments = block.tile("segments", MATRICES, F32, Space.PSUM)
@@ -138,6 +151,27 @@ def _sum_segments(schedule: Schedule) -> Function:
     return stage.done()
 
 
+def _sum_both(stage: Stage) -> Function:
+    """The same for rows that read before their own decay, next to those of queries."""
+    block = stage.block
+    (g_before_upto,) = stage.of_group("g_before_upto")
+    (after,) = stage.tiles("constants", "after")
+    segments = block.tile("segments", BOTH, F32, Space.PSUM)
+    with block.loop("slot", 0, SLOTS) as (body, slot):
+        body.do(
+            "nc_matmul",
+            dst=slot_of(segments, slot, PAIR),
+            stationary=after,
+            moving=slot_of(g_before_upto, slot, PAIR),
+            is_stationary_onezero=True,
+            accumulate=False,
+        )
+    decay_pair = block.tile("decay_pair", BOTH, F32)
+    block.do("activation", dst=decay_pair, op=EXP, data=segments)
+    block.put("group", decay_pair=decay_pair)
+    return stage.done()
+
+
 def _multiply_keys(schedule: Schedule) -> Function:
     doc = (
         "k_j . k_i and k_j . q_i of every slot, side by side."
@@ -147,12 +181,13 @@ def _multiply_keys(schedule: Schedule) -> Function:
     stage = Stage("multiply_keys", ("group",), doc, schedule.scan.solve_span)
     block = stage.block
     (kq_T,) = stage.of_group("kq_T")
+    (columns,) = stage.of_group(schedule.columns) if schedule.columns != "kq_T" else (kq_T,)
     products = block.tile("products", BOTH, F32, Space.PSUM)
     with block.loop("slot", 0, SLOTS) as (body, slot):
         body.do(
             "nc_matmul",
             dst=rows_of(schedule, products, slot),
-            stationary=part(kq_T, None, (slot * PAIR, CHUNK)),
+            stationary=part(columns, None, (slot * PAIR, CHUNK)),
             moving=rows_of(schedule, kq_T, slot),
             accumulate=False,
         )
@@ -170,7 +205,16 @@ def _make_scores(schedule: Schedule) -> Function:
     )
     stage = Stage("make_scores", ("group", "slot"), doc, schedule.scan.solve_span)
     block, slot = stage.block, Name("slot")
-    kq_T, products, decay = stage.of_group("kq_T", "products", "decay")
+    pairs = schedule.scan.before_decay
+    factors = "decay_pair" if pairs else "decay"
+    kq_T, products, decay = stage.of_group("kq_T", "products", factors)
+
+    def factor(slot: Number) -> View | Pattern:
+        """The decays of a slot, for its rows."""
+        if pairs:
+            return slot_of(decay, slot, PAIR)
+        return _twice(decay, slot) if schedule.solves else slot_of(decay, slot, CHUNK)
+
     with block.when(compare("==", slot, 0)) as first:
         made = Tile("scores", BOTH, like(kq_T), Space.SBUF)
         first.put("group", scores=first.create(made))
@@ -184,7 +228,7 @@ def _make_scores(schedule: Schedule) -> Function:
             op0=MULTIPLY,
             operand0=beta(body, slot),
             op1=MULTIPLY,
-            operand1=_twice(decay, slot) if schedule.solves else slot_of(decay, slot, CHUNK),
+            operand1=factor(slot),
         )
     with block.when(compare("==", slot, SLOTS - 1)) as last:
         upto = ((0, SLOTS), (1, CHUNK))

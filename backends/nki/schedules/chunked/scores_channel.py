@@ -32,7 +32,14 @@ from backends.nki.schedules.chunked.records import (
     like,
     tile_of,
 )
-from backends.nki.schedules.chunked.rows import all_rows, first_row, queries, row_count, rows_of
+from backends.nki.schedules.chunked.rows import (
+    all_rows,
+    first_half,
+    first_row,
+    queries,
+    row_count,
+    rows_of,
+)
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.stage import Stage
 from backends.nki.select.layouts import GPSIMD, SCALAR, VECTOR
@@ -164,9 +171,9 @@ def _scale_columns(schedule: Schedule) -> Function:
     stage = Stage("scale_columns", ("constants", "group"), doc, schedule.scan.log.span)
     block = stage.block
     stage.numbers("group", "keys")
-    g, kq_T = stage.of_group("g", "kq_T")
+    g, columns = stage.of_group("g", schedule.columns)
     stage.numbers("constants", "sums")
-    row_factor = block.tile("row_factor", TURNED, like(kq_T))
+    row_factor = block.tile("row_factor", TURNED, like(columns))
     block.let_named("tile_columns", EMPTY)
     with block.loop("row", 0, TILE // SUBBLOCK, exact=True) as (body, row):
         half = body.let_named("half", SUBBLOCK // 2)
@@ -175,7 +182,7 @@ def _scale_columns(schedule: Schedule) -> Function:
             stage, body, "between", Item(Name("sums"), row), tile_of("constants", "upto")
         )
         sums = channel_sums(body, "around", g, between, TILE, middle + half)
-        factor = body.tile("factor", TURNED, like(kq_T))
+        factor = body.tile("factor", TURNED, like(columns))
         for dst, first, count, sign in (
             (factor, ZERO, middle, 1.0),
             (factor, middle, half, -1.0),
@@ -189,11 +196,11 @@ def _scale_columns(schedule: Schedule) -> Function:
                 data=_of_tiles(sums, first, count),
                 scale=Literal(sign),
             )
-        scaled = body.tile("scaled", TURNED, like(kq_T))
+        scaled = body.tile("scaled", TURNED, like(columns))
         body.do(
             "tensor_tensor",
             dst=_of_tiles_of_slots(scaled, CHUNK, middle + half),
-            data1=_of_tiles_of_slots(kq_T, PAIR, middle + half),
+            data1=_of_tiles_of_slots(columns, PAIR, middle + half),
             data2=_of_tiles_of_slots(factor, CHUNK, middle + half),
             op=MULTIPLY,
             engine=VECTOR,
@@ -282,6 +289,12 @@ def _scale_level(schedule: Schedule) -> Function:
     scaled = block.tile("scaled", kq_T.shape, like(kq_T))
     _scale(block, scaled, kq_T, factor, 2, Name("engine"))
     block.append("scaled_levels", Name(scaled.tile.name))
+    if schedule.columns != "kq_T":
+        (keys_T,) = stage.of_group(schedule.columns)
+        stage.numbers("group", "scaled_columns")
+        columns = block.tile("columns", kq_T.shape, like(kq_T))
+        _scale(block, first_half(columns), first_half(keys_T), factor, 1, Name("engine"))
+        block.append("scaled_columns", Name(columns.tile.name))
     return stage.done()
 
 
@@ -291,6 +304,8 @@ def _multiply_pairs(schedule: Schedule) -> Function:
     stage = Stage("multiply_pairs", ("group",), doc, schedule.scan.solve_span)
     block = stage.block
     stage.numbers("group", "keys", "scaled_levels")
+    if schedule.columns != "kq_T":
+        stage.numbers("group", "scaled_columns")
     tiles = _segments(schedule).subblock > 1
     stage.of_group(*(("rows",) if tiles else ()))
     products = block.tile("products", BOTH, F32, Space.PSUM)
@@ -302,18 +317,22 @@ def _multiply_pairs(schedule: Schedule) -> Function:
         with body.loop("level", 0, places) as (inner, level):
             width = inner.let_named("width", Item(Name("PLACED_LEVELS"), level))
             scaled = _named(stage, inner, "scaled", Item(Name("scaled_levels"), level), rows)
+            columns = scaled
+            if schedule.columns != "kq_T":
+                place = Item(Name("scaled_columns"), level)
+                columns = _named(stage, inner, "columns", place, rows)
             with inner.loop("low", 0, CHUNK, 2 * width) as (block_body, low):
-                stationary = part(scaled, None, (slot * PAIR + low, width))
-                place = (slot, low, low + width, width)
-                _place(schedule, block_body, products, stationary, scaled, *place)
+                stationary = part(columns, None, (slot * PAIR + low, width))
+                at = (slot, low, low + width, width)
+                _place(schedule, block_body, products, stationary, scaled, *at)
         if tiles:
             with body.loop("row", 0, TILE // SUBBLOCK, exact=True) as (inner, row):
                 first = inner.let_named("first", FIRST)
                 scaled = _named(stage, inner, "scaled", Item(Name("tile_columns"), row), row_factor)
                 with inner.loop("low", 0, CHUNK, TILE) as (tile_body, low):
                     stationary = part(scaled, None, (slot * CHUNK + low, first + SUBBLOCK))
-                    place = (slot, low, low + first, SUBBLOCK)
-                    _place(schedule, tile_body, products, stationary, rows, *place)
+                    at = (slot, low, low + first, SUBBLOCK)
+                    _place(schedule, tile_body, products, stationary, rows, *at)
     block.put("group", products=products)
     return stage.done()
 
@@ -353,7 +372,8 @@ def _add_diagonal(schedule: Schedule) -> Function:
     raw_scores = block.tile("raw_scores", BOTH, F32)
     dst, src = all_rows(schedule, raw_scores), all_rows(schedule, products)
     block.do("tensor_copy", dst=dst, src=src, engine=SCALAR)
-    _predicated(schedule, block, raw_scores, kq_T, diagonal)
+    (keys,) = stage.of_group(schedule.columns) if schedule.columns != "kq_T" else (kq_T,)
+    _predicated(schedule, block, raw_scores, keys, kq_T, diagonal)
     block.put("group", raw_scores=raw_scores)
     return stage.done()
 
@@ -367,20 +387,26 @@ def _add_level(schedule: Schedule) -> Function:
     stage.numbers("constants", "pairs")
     level = Name("level")
     scaled = stage.named("scaled", Item(Name("scaled_levels"), level), kq_T)
+    columns = scaled
+    if schedule.columns != "kq_T":
+        stage.numbers("group", "scaled_columns")
+        columns = stage.named("columns", Item(Name("scaled_columns"), level), kq_T)
     place = level - len(_levels(schedule)[0])
     met = stage.named("met", Item(Name("pairs"), place), tile_of("constants", "diagonal"))
-    _predicated(schedule, block, raw_scores, scaled, met)
+    _predicated(schedule, block, raw_scores, columns, scaled, met)
     return stage.done()
 
 
-def _predicated(schedule: Schedule, block: Block, scores: View, vectors: View, mask: View) -> None:
+def _predicated(
+    schedule: Schedule, block: Block, scores: View, columns: View, vectors: View, mask: View
+) -> None:
     """Products of every slot, copied where a mask says so."""
     found = block.tile("found", BOTH, F32, Space.PSUM)
     with block.loop("slot", 0, SLOTS) as (body, slot):
         body.do(
             "nc_matmul",
             dst=rows_of(schedule, found, slot),
-            stationary=part(vectors, None, (slot * PAIR, CHUNK)),
+            stationary=part(columns, None, (slot * PAIR, CHUNK)),
             moving=rows_of(schedule, vectors, slot),
             accumulate=False,
         )

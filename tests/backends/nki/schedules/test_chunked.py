@@ -240,10 +240,11 @@ def test_a_decay_per_channel(name: str, lengths: list[int] | None, dtype: type) 
 
 def test_what_is_not_emitted_is_refused_with_its_place() -> None:
     with pytest.raises(CompileError) as caught:
-        EMITTER.emit(planned("comba_fwd"), EmitOptions())
+        EMITTER.emit(planned("rwkv7_fwd"), EmitOptions())
     (found,) = caught.value.diagnostics
     assert found.span is not None
-    assert "a read before the decay" in found.message
+    assert "an erase vector that is no multiple of the written key" in found.message
+    assert found.help == "use `--set form=recurrent`, token by token"
 
 
 @pytest.mark.parametrize(
