@@ -1,9 +1,9 @@
-"""What a window hands on to a rule in chunks: it lies in memory in the dtype of the operands.
+"""Where a window in front of a rule in chunks rounds, as a rewrite of the typed kernel.
 
-A schedule filters all tokens before the first chunk is read. Its rounding point is the sum over the
-window, or silu of it where the text takes that: no more than one operand of a matmul is rounded
-twice, q and k, which a norm may follow. The rewrite of the typed kernel puts a cast there, so that
-whoever evaluates it rounds where the schedule does.
+A schedule filters all tokens before the first chunk is read. TensorE weighs 16-bit tokens with fp16
+weights, and what it hands on lies in memory in the dtype of the operands: the sum over the window,
+or silu of it where the text takes that. Casts at these places make whoever evaluates the kernel
+round where the schedule does.
 """
 
 from __future__ import annotations
@@ -20,9 +20,12 @@ from gdsl.ir.traverse import children, with_children
 
 
 def round_handed_on(plan: Plan, operands: Dtype) -> Kernel:
-    """Return the plan's kernel with what its windows hand on cast to `operands`."""
+    """Return the plan's kernel with casts where its windows round beside 16-bit `operands`."""
     kernel = plan.kernel.kernel
-    sums = {r for run, form in plan.kernel.runs if isinstance(form, Window) for r in run.results}
+    if operands is Dtype.F32:
+        return kernel
+    windows = [run for run, form in plan.kernel.runs if isinstance(form, Window)]
+    sums = {result for run in windows for result in run.results}
     body: list[Statement] = []
     for statement in kernel.body:
         match statement:
@@ -31,6 +34,9 @@ def round_handed_on(plan: Plan, operands: Dtype) -> Kernel:
                 body.append(statement)
             case Let(value=value):
                 body.append(evolve(statement, value=_rounded(value, sums, operands)))
+            case Run(args=args, axis=axis) if statement in windows:
+                weighed = (a if axis in a.type.axes else _cast(a, Dtype.F16) for a in args)
+                body.append(evolve(statement, args=tuple(weighed)))
             case Run(args=args):
                 rounded = tuple(_rounded(arg, sums, operands) for arg in args)
                 body.append(evolve(statement, args=rounded))
@@ -49,13 +55,17 @@ def _is_sum(expr: Expr, sums: set[Symbol]) -> bool:
 
 def _rounded(expr: Expr, sums: set[Symbol], operands: Dtype) -> Expr:
     if _is_sum(expr, sums) or _is_silu(expr, sums):
-        return Cast(operands, expr, expr.type, span=expr.span)
+        return _cast(expr, operands)
     old = children(expr)
     return (
         with_children(expr, tuple(_rounded(child, sums, operands) for child in old))
         if old
         else expr
     )
+
+
+def _cast(expr: Expr, dtype: Dtype) -> Cast:
+    return Cast(dtype, expr, expr.type, span=expr.span)
 
 
 def _is_silu(expr: Expr, sums: set[Symbol]) -> bool:

@@ -38,6 +38,8 @@ class Case:
     instructions: int
     outputs: tuple[Verdict, ...]
     repro: str
+    raised: bool
+    """Whether the bounds were raised to what conditioning, or drawn errors, leave open."""
 
     @property
     def ok(self) -> bool:
@@ -101,6 +103,7 @@ def _case_json(case: Case) -> dict[str, Any]:
         "instructions": case.instructions,
         "outputs": [_verdict_json(verdict) for verdict in case.outputs],
         "repro": case.repro,
+        "raised": case.raised,
     }
 
 
@@ -146,6 +149,10 @@ def _lines(report: VerifyReport) -> Iterator[str]:
     for skip in report.skipped:
         yield f"{skip.name:<{width}}  skipped: {skip.reason}"
     yield from failure_lines(report)
+    raised = [case.precision for case in report.cases if case.raised]
+    if raised:
+        counts = ", ".join(f"{raised.count(name)} {name}" for name in dict.fromkeys(raised))
+        yield f"judged by what inputs or rounding leave open, one bit up or down: {counts}"
     targets = ", ".join(dict.fromkeys(case.target for case in report.cases))
     cores = " and ".join(dict.fromkeys(str(case.lnc) for case in report.cases))
     failed = sum(not case.ok for case in report.cases)

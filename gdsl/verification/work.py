@@ -119,10 +119,11 @@ class Work:
                 )
             result = self._simulate(regime, way, trial, bound)
             verdicts = self._judge(way, bound, result, reference, admitted[same])
-            if not all(verdict.ok for verdict in verdicts):
-                raised = self._raised(way, plan, trial, bound, reference, admitted[same])
-                verdicts = self._judge(way, bound, result, reference, raised)
-            yield self._case(regime, trial, way, result, verdicts)
+            raised = not all(verdict.ok for verdict in verdicts)
+            if raised:
+                wider = self._raised(way, plan, trial, bound, reference, admitted[same])
+                verdicts = self._judge(way, bound, result, reference, wider)
+            yield self._case(regime, trial, way, result, verdicts, raised=raised)
 
     def _raised(
         self,
@@ -204,7 +205,7 @@ class Work:
                 )
                 for name in one.outputs
             )
-            yield self._case(regime, trial, way, two, verdicts)
+            yield self._case(regime, trial, way, two, verdicts, raised=False)
 
     def _case(
         self,
@@ -213,6 +214,8 @@ class Work:
         way: _Way,
         result: Result,
         verdicts: tuple[Verdict, ...],
+        *,
+        raised: bool,
     ) -> Case:
         return Case(
             regime,
@@ -224,6 +227,7 @@ class Work:
             result.instructions,
             verdicts,
             self._repeat(regime, way),
+            raised,
         )
 
     def _repeat(self, regime: str, way: _Way) -> str:

@@ -1,5 +1,8 @@
 """Rounding errors drawn at a plan's own rounding points, and the points themselves."""
 
+from importlib import resources
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -7,6 +10,7 @@ import gdsl
 from gdsl.algorithm.handed_on import round_handed_on
 from gdsl.algorithm.plan import Plan
 from gdsl.algorithm.precision import Precision
+from gdsl.emitter import EmitOptions, NkiProgram
 from gdsl.ir.dtypes import Dtype
 from gdsl.ir.expr import Cast, Expr
 from gdsl.ir.kernel import Let, Run
@@ -18,7 +22,9 @@ from gdsl.regimes.typed import bind_dtypes
 from gdsl.verification.bounds import BF16_RMS, bf16_bounds
 from gdsl.verification.drawn import with_drawn_errors
 from gdsl.verification.judge import Allowed
+from gdsl.verification.request import Request
 from gdsl.verification.witnesses import interpret
+from gdsl.verification.work import Work
 
 SMALL = {"B": 1, "Hk": 2, "G": 2, "K": 32, "V": 32, "W": 4}
 
@@ -71,6 +77,8 @@ def test_what_a_window_hands_on_is_rounded(text: str, where: str, what: str) -> 
     places = lets if where == "let" else [*lets, *run.args]
     assert set().union(*map(_rounded, places)) == {what}
     assert not any(_rounded(output.value) for output in kernel.outputs)
+    (window,) = [s for s in kernel.body if isinstance(s, Run) and s is not run]
+    assert [isinstance(arg, Cast) and arg.dtype for arg in window.args] == [False, Dtype.F16]
 
 
 def test_silu_of_a_sum_inside_a_norm_is_rounded_before_it() -> None:
@@ -103,13 +111,14 @@ def _bounds(
 
 
 def test_draws_of_many_tokens_are_alike() -> None:
-    """Where errors add up the bound stays what it is, within a fifth."""
+    """Where errors add up the bound hardly moves, and the fixed limit stands."""
     own, drawn = _bounds("gdn_mixer_prefill", 70, "gaussian", 0)
-    for name, limits in own.items():
-        if name != "conv_state":
-            assert (drawn[name].rms >= limits.rms).all()
-            assert (drawn[name].rms <= 1.35 * limits.rms).all(), name
-            assert (drawn[name].rms <= BF16_RMS).all()
+    for name in ("core_out", "recurrent_state"):
+        raised = drawn[name].rms / own[name].rms
+        assert (raised >= 1).all()
+        assert np.median(raised) <= 1.25
+        assert raised.max() <= 1.75
+        assert (drawn[name].rms <= BF16_RMS).all()
 
 
 def test_one_token_near_orthogonal_hangs_on_single_errors() -> None:
@@ -131,3 +140,63 @@ def test_drawn_errors_are_those_of_rounding_up_or_down(dtype: Dtype) -> None:
     assert np.mean(errors**2) == pytest.approx(1 / 6, rel=0.05)
     assert np.array_equal(rounding.operand(drawn), drawn)
     assert (rounding.operand(np.zeros(3, np.float32)) == 0).all()
+
+
+class _Faulty(Work):
+    """Runs another text than the one it judges."""
+
+    text: str
+
+    def _program(self, way: Any) -> NkiProgram:
+        definition = gdsl.loads(self.text)
+        return Compilation(definition, EmitOptions(way.target), way.settings).program
+
+
+def _mixer(fault: tuple[str, str] = ("", "")) -> str:
+    text = (resources.files("kernels_dsl") / "gdn_block_prefill.gdn").read_text(encoding="utf-8")
+    start, end = text.index("kernel gdn_mixer_prefill"), text.index("shapes gdn_mixer_prefill")
+    text = "use delta_rule, gates, norms, conv\n\n" + text[start:end]
+    assert fault[0] in text
+    return text.replace(*fault)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "precisions"),
+    [
+        ("sigmoid(b)", "0.97 * sigmoid(b)", ("widened", "fp32", "bf16")),
+        ("l2norm[K](q) * K", "1.03 * l2norm[K](q) * K", ("widened", "fp32")),
+        ("l2norm[K](q)", "l2norm[K](q + 0.1 * k)", ("widened", "fp32", "bf16")),
+        ("l2norm[K](k), v", "l2norm[K](k + 0.02 * q), v", ("widened", "fp32", "bf16")),
+        ("silu(y)", "silu(1.02 * y)", ("widened", "fp32", "bf16")),
+    ],
+)
+@pytest.mark.parametrize("seed", [7, 9])
+def test_small_faults_show_where_one_token_hangs_on_single_errors(
+    old: str, new: str, precisions: tuple[str, ...], seed: int
+) -> None:
+    """Both seeds need drawn errors in bf16 (below); a fault is seen all the same."""
+    work = _Faulty(_request(seed))
+    work.text = _mixer((old, new))
+    cases = work.run("zero-state")
+    assert isinstance(cases, list)
+    assert {case.precision for case in cases if not case.ok} >= set(precisions)
+
+
+@pytest.mark.parametrize("seed", [7, 9])
+def test_the_report_says_which_cases_were_judged_by_drawn_errors(seed: int) -> None:
+    cases = Work(_request(seed)).run("zero-state")
+    assert isinstance(cases, list)
+    assert all(case.ok for case in cases)
+    assert [case.precision for case in cases if case.raised] == ["bf16"]
+
+
+def _request(seed: int) -> Request:
+    return Request(
+        gdsl.loads(_mixer()),
+        shape={**SMALL, "T": 1},
+        targets=("trn2",),
+        lnc=(1,),
+        regimes=("zero-state",),
+        seed=seed,
+        settings={"inverse": "schur"},
+    )
