@@ -22,8 +22,8 @@ class Layer:
     """Module of transformers.models."""
     classes: tuple[str, str, str]
     """Configuration, base model (for its initialisation), mixer."""
-    prefill: str | None
-    """The kernel of a prompt; None: the decode kernel token by token."""
+    prefill: str
+    """The kernel of a prompt."""
     decode: str
     small: Mapping[str, int]
     """Configuration of a layer that is quick to simulate."""
@@ -105,7 +105,7 @@ def _kimi_linear(mixer: Any) -> tuple[Arrays, Arrays]:
         "dt_bias": gate.dt_bias.numpy(),
         "norm_weight": mixer.o_norm.weight.numpy(),
     }
-    return {}, weights
+    return weights, weights
 
 
 def _cut(states: Arrays) -> Arrays:
@@ -162,7 +162,7 @@ LAYERS = {
         "Kimi-Linear",
         "kimi_linear",
         ("KimiLinearConfig", "KimiLinearPreTrainedModel", "KimiLinearDeltaAttention"),
-        None,
+        "kda_block_prefill",
         "kda_block_tkg",
         {"hidden_size": 128, "linear_num_heads": 2, "linear_head_dim": 32},
         "o_proj",

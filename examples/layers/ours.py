@@ -72,19 +72,12 @@ class Way:
 
 def run(layer: Layer, case: Case, prompt: int, way: Way) -> tuple[Ran, Ran]:
     """Run the prompt from states of zeros, then the other tokens from what it left."""
-    decode = api.load(layer.decode)
-    if layer.prefill is None:
-        zeros = _zeros(decode, case.decode, case)
-        first = _decoded(decode, case, (0, prompt), zeros, way)
-    else:
-        first = _prefilled(layer, case, prompt, way)
-    after = (prompt, case.hidden.shape[1])
-    return first, _decoded(decode, case, after, first.states, way)
+    first = _prefilled(layer, case, prompt, way)
+    return first, _decoded(layer, case, prompt, first.states, way)
 
 
 def _prefilled(layer: Layer, case: Case, tokens: int, way: Way) -> Ran:
-    """All tokens in one call."""
-    assert layer.prefill is not None
+    """All tokens of the prompt in one call."""
     kernel = api.load(layer.prefill)
     given = {**case.prefill, **_zeros(kernel, case.prefill, case)}
     outputs = way.step(kernel)(way.typed(kernel, {**given, "hidden": case.hidden[:, :tokens]}))
@@ -93,17 +86,16 @@ def _prefilled(layer: Layer, case: Case, tokens: int, way: Way) -> Ran:
     )
 
 
-def _decoded(
-    kernel: Definition, case: Case, span: tuple[int, int], states: Arrays, way: Way
-) -> Ran:
-    """The tokens of a span, one call each."""
+def _decoded(layer: Layer, case: Case, first: int, states: Arrays, way: Way) -> Ran:
+    """The tokens from `first` on, one call each."""
+    kernel = api.load(layer.decode)
     step, out = way.step(kernel), list[Array]()
-    for t in range(*span):
+    for t in range(first, case.hidden.shape[1]):
         given = {**case.decode, **states, "hidden": case.hidden[:, t : t + 1]}
         outputs = step(way.typed(kernel, given))
         states = _states(kernel, outputs)
         out.append(_by_head(outputs, case))
-    return Ran(kernel.kernel.name, len(out), np.concatenate(out), states)
+    return Ran(layer.decode, len(out), np.concatenate(out), states)
 
 
 def _zeros(kernel: Definition, weights: Arrays, case: Case) -> Arrays:
