@@ -40,6 +40,9 @@ and lane ScalarE works 2.7 us with a bounded gate and 3.2 without, VectorE 2.6 a
 
 A state that is read along another vector than it is written along (GDN-2) has k^T in a tile of its
 own, `keys_T`; one that is read before it decays (Comba) sums decays up to each token's own for A.
+Operands of another dtype than the inputs' (`operands`) are vectors that are computed: copied into
+tiles of that dtype, and turned on TensorE.
+
 Where nothing is erased (linear attention, Mamba-2) there is no A and nothing to invert: what is
 written is the value. The same stages make P^T alone, and the pipeline has two batches, not three.
 

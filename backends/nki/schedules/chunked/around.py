@@ -169,7 +169,7 @@ class Around:
             turned={
                 vector.base: _half(*self.turned[name])
                 for name, vector in (("q_sb", f.query), ("k_sb", f.key), ("p_sb", f.read))
-                if isinstance(vector.base, Leaf) and name in self.turned
+                if isinstance(vector.base, Leaf) and name in self.turned and not vector.computed
             },
             ones=self._ones(),
             busy=dict(BUSY_WITH_CHANNELS if self.scan.channels else BUSY),
@@ -266,8 +266,9 @@ class Around:
 
     def _hold_inputs(self, roots: list[Term]) -> None:
         f = self.formulas
-        vectors: dict[Term, str] = {f.query.base: "q_sb", f.key.base: "k_sb", f.value.base: "v_sb"}
-        vectors |= {f.read.base: "p_sb"} if f.own_read else {}
+        named = {"q_sb": f.query, "k_sb": f.key, "v_sb": f.value}
+        named |= {"p_sb": f.read} if f.own_read else {}
+        vectors = {v.base: name for name, v in named.items() if not v.computed}
         others = (root for root in roots if root != f.log or not self.log_computed)
         kept = inputs_in(f.tokens, others)
         for leaf, item in inputs_in(f.tokens, iter(roots)).items():
@@ -275,7 +276,7 @@ class Around:
             if leaf.stage is not Stage.INPUTS:
                 self._load_shared(leaf, item, each)
                 continue
-            name = vectors.get(leaf) or _tile_name(item, vectors.values())
+            name = vectors.get(leaf) or _tile_name(item, named)
             element = self.contract.element(item.name, item.dtype)
             view = _tile(name, SLOTS * each, element)
             self.selector.hold(leaf, view, Layout.TOKENS)

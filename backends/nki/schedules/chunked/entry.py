@@ -15,7 +15,7 @@ from backends.nki.program.numbers import (
     smallest,
 )
 from backends.nki.program.outline import names_in
-from backends.nki.program.structures import DtypeName, DtypeOf, Length, Record, Slice, Text
+from backends.nki.program.structures import DtypeName, Length, Record, Slice, Text
 from backends.nki.schedules.chunked.before import Before
 from backends.nki.schedules.chunked.formulas import numbers_of
 from backends.nki.schedules.chunked.schedule import Schedule
@@ -103,7 +103,7 @@ def _records(main: Block, schedule: Schedule, fresh: Number) -> None:
     query = scan.query.name
     main.call("make_constants", Name(query), result="constants")
     if schedule.solves:
-        main.call("inverse_steps", _algorithm(schedule), DtypeOf(query), result="steps")
+        main.call("inverse_steps", _algorithm(schedule), schedule.operand_dtype, result="steps")
         main.put("constants", algorithm=_algorithm(schedule), steps=Name("steps"))
 
 
@@ -123,7 +123,7 @@ def _groups(schedule: Schedule) -> Number:
             asked = Largest(Literal(1), Name(exposed.argument) // 2)
     most = MOST_WITH_CHANNELS if schedule.scan.channels else MOST_GROUPS
     most = most * schedule.scan.chunk.chunk // PARTITIONS
-    single = compare("==", DtypeOf(schedule.scan.query.name), DtypeName(F32))
+    single = compare("==", schedule.operand_dtype, DtypeName(F32))
     fit = Choice(single, Literal(max(1, most // 2)), Literal(max(1, most)))
     return smallest(asked, as_many(schedule, fit))
 

@@ -42,11 +42,13 @@ class Vector:
     """The input, or the first one that it is computed from."""
     base: Term
     factor: Term
+    converted: bool = False
+    """Whether the operands have another dtype than the tensor."""
 
     @property
     def computed(self) -> bool:
         """Whether there is no tensor to load it from."""
-        return not isinstance(self.base, Leaf)
+        return self.converted or not isinstance(self.base, Leaf)
 
 
 @define
@@ -164,14 +166,15 @@ def formulas_of(
             run.span,
             help="use `--set form=recurrent`, token by token",
         )
-    query = _vector(tokens, bound(emit.query), "the query", run)
+    converted = chunk.operands is not None
+    query = _vector(tokens, bound(emit.query), "the query", run, converted)
     along, ratio = _key(chunk.key, chunk, builder)
-    key = _vector(tokens, bound(along), "the key", run)
+    key = _vector(tokens, bound(along), "the key", run, converted, whole=converted)
     read = key
     if solve is not None and solve.read != along:
-        key = _vector(tokens, bound(along), "the key", run, whole=True)
-        read = _vector(tokens, bound(solve.read), "the read vector", run, whole=True)
-    value = _vector(tokens, bound(chunk.value), "the value", run)
+        key = _vector(tokens, bound(along), "the key", run, converted, whole=True)
+        read = _vector(tokens, bound(solve.read), "the read vector", run, converted, whole=True)
+    value = _vector(tokens, bound(chunk.value), "the value", run, converted)
     algebra = tokens.translator.algebra
     assert isinstance(algebra, BatchAlgebra)
     channels = isinstance(segments, AnchoredSegments)
@@ -229,13 +232,15 @@ def _key(written: Expr, chunk: ChunkPlan, builder: Builder) -> tuple[Expr, Expr]
     return along, chunk.absorbed
 
 
-def _vector(side: Side, expr: Expr, what: str, run: Run, *, whole: bool = False) -> Vector:
+def _vector(
+    side: Side, expr: Expr, what: str, run: Run, converted: bool, *, whole: bool = False
+) -> Vector:
     """A vector as an input times a factor per token (none when `whole`), or as what is computed."""
     algebra = side.translator.algebra
     term = side.term(expr)
     base, factor = (term, algebra.known(1)) if whole else split(algebra, term)
     if isinstance(base, Leaf) and base.wide is not None and base.stage is Stage.INPUTS:
-        return Vector(side.inputs[base], base, factor)
+        return Vector(side.inputs[base], base, factor, converted)
     items = inputs_in(side, (term,))
     own = next((i for leaf, i in items.items() if leaf.stage is Stage.INPUTS and leaf.wide), None)
     if own is None or term.wide is None or term.stage is not Stage.INPUTS:

@@ -130,10 +130,6 @@ def _check(kernel: Kernel, run: Run, chunk: ChunkPlan) -> None:
     state = next(s for s in kernel.states if s.symbol == run.state)
     if state.slots is not None or state.accepted is not None or state.unless is not None:
         wrong = "a pool of states"
-    elif chunk.operands is not None:
-        wrong = (
-            f"matmul operands of another dtype than the inputs' (`operands={chunk.operands.value}`)"
-        )
     elif chunk.substeps is not None:
         wrong = "ordered sub-steps"
     elif any(e.rows is Rows.EXCLUSIVE or e.skip or e.query is None for e in chunk.emits):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from backends.nki.contract import Contract
+from backends.nki.contract import ELEMENTS, Contract
 from backends.nki.program.nodes import Element, Tile
 from backends.nki.program.numbers import Number
 from backends.nki.program.outline import names_in
+from backends.nki.program.structures import DtypeName, DtypeOf
 from backends.nki.schedules.chunked.addresses import Addresses
 from backends.nki.schedules.chunked.around import Around
 from backends.nki.schedules.chunked.scan import Scan
@@ -30,6 +31,9 @@ class Schedule:
     @property
     def operand(self) -> Element:
         """The dtype of the matmul operands where the query tensor is at hand."""
+        asked = self.scan.chunk.operands
+        if asked is not None:
+            return ELEMENTS[asked]
         return self.contract.element(self.scan.query.name, self.scan.query.dtype)
 
     @property
@@ -61,6 +65,13 @@ class Schedule:
         """Rows of the leaves that are doubled, 0 when none are."""
         leaves = [i.leaf for i in self.inverses if i.kind is InverseKind.DOUBLING]
         return leaves[0] if leaves else 0
+
+    @property
+    def operand_dtype(self) -> Number:
+        """The same as a trace-time value of the entry."""
+        asked = self.scan.chunk.operands
+        query = DtypeOf(self.scan.query.name)
+        return query if asked is None else DtypeName(ELEMENTS[asked])
 
     def setting(self, key: str) -> Resolved:
         """A schedule key and who decided it."""
