@@ -1,4 +1,4 @@
-"""The schedule key `operands` in chunks: another dtype of matmul operands than that of the inputs."""
+"""The schedule key `operands` in chunks: operands of another dtype than that of the inputs."""
 
 from __future__ import annotations
 
