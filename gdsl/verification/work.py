@@ -136,11 +136,10 @@ class Work:
     ) -> Mapping[str, Allowed]:
         """The bounds raised to what no program can avoid, where that is more."""
         kernel = self.request.kernel
-        if way.precision.is_fp32:
-            return conditioned(kernel, trial, bound, reference, allowed)
-        if plan.form == "chunked":
-            return with_drawn_errors(kernel, plan, trial, bound, reference, allowed)
-        return allowed
+        raised = conditioned(kernel, trial, bound, reference, allowed)
+        if way.precision.is_fp32 or plan.form != "chunked":
+            return raised
+        return with_drawn_errors(kernel, plan, trial, bound, reference, raised)
 
     def _ways(self, *, once: bool) -> Iterator[_Way]:
         """Yield the combinations: all, or one target and one number of cores."""

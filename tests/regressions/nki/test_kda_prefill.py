@@ -168,3 +168,17 @@ def test_raw_gates_at_both_ends(launch: Launch, run: Launch, name: str) -> None:
     given = raw(C + 5, gate=0.0)
     given["f"] = np.resize(np.array([-8.0, 0.0, 8.0]), given["f"].shape)
     close(launch, run, name, given, 3e-5)
+
+
+def test_operands_in_bf16_are_not_held_to_less_than_the_definition_in_fp32() -> None:
+    """Nothing is written and the state decays by e^-64: the error is that of a sum of 133 gates."""
+    report = gdsl.verify(
+        gdsl.load("kda_prefill_bounded"),
+        shape={"B": 1, "Hk": 4, "G": 1, "T": 133, "K": 128, "V": 128},
+        targets=["trn2"],
+        lnc=[1],
+        regimes=["beta-0"],
+        precisions=["bf16"],
+        settings={"inverse": "schur"},
+    )
+    report.assert_ok()
