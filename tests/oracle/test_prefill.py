@@ -138,3 +138,34 @@ def test_prefill_with_everything_folded_in_is_the_decode_path_of_qwen3_next(
     assert e_rms(np.asarray(outputs["out"], np.float64), expected, (0, 1)) <= FP32
     state = np.asarray(outputs["recurrent_state"], np.float64)
     assert e_rms(state, case["state"][None, :heads], (0, 1)) <= FP32
+
+
+@pytest.mark.parametrize("witness", ["interpreter", "plan", "simulator"])
+def test_prefill_of_olmo_hybrid_with_its_gated_norm(
+    transformers_cases: dict[str, Case], e_rms: Errors, witness: str
+) -> None:
+    """K 96, V 192: the norm of an output goes over more value columns than a tile has. The
+    simulator runs two of 30 heads."""
+    case = transformers_cases["olmo_hybrid_layer"]
+    heads = 2 if witness == "simulator" else 30
+    results = ("out", "state")
+    given = {
+        name: x if name == "norm_weight" else np.ascontiguousarray(_of_heads(x, heads))
+        for name, x in case.items()
+        if name not in results
+    }
+    kernel = gdsl.load("gdn_prefill_wide_beta")
+    if witness == "simulator":
+        outputs = gdsl.compile(kernel).run(given, lnc=2)
+    elif witness == "plan":
+        outputs = evaluate(gdsl.compile(kernel).compilation.plan, given, precision="float32")
+    else:
+        outputs = RUNNER.run(kernel.kernel, given, RunOptions("float32"))
+    for ours, theirs in zip(("out", "recurrent_state"), results, strict=True):
+        expected = case[theirs][:, :heads]
+        assert e_rms(np.asarray(outputs[ours], np.float64), expected, (0, 1)) <= FP32
+
+
+def _of_heads(x: Array, heads: int) -> Array:
+    """The first heads of [H] or [1, H, ...]."""
+    return x[:heads] if x.ndim == 1 else x[:, :heads]

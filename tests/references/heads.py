@@ -17,11 +17,19 @@ Array = NDArray[Any]
 
 
 def gdn(
-    q: Array, k: Array, v: Array, a: Array, b: Array, A_log: float, dt_bias: float, S0: Array
+    q: Array,
+    k: Array,
+    v: Array,
+    a: Array,
+    b: Array,
+    A_log: float,
+    dt_bias: float,
+    S0: Array,
+    beta_range: float = 1.0,
 ) -> rec.Result:
     """Gated DeltaNet: q, k `[T, K]`, v `[T, V]`, raw gates a, b `[T]`."""
     alpha = np.array([np.exp(g.log_decay(x, A_log, dt_bias)) for x in a])
-    return rec.gated_delta_net(unit(q) / scale(q), unit(k), v, alpha, logistic(b), S0)
+    return rec.gated_delta_net(unit(q) / scale(q), unit(k), v, alpha, beta_range * logistic(b), S0)
 
 
 def kda(

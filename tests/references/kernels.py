@@ -35,6 +35,7 @@ REFERENCES: dict[str, Reference] = {
     "gdn_cte_wide_beta": prefill.gdn_cte,
     "gdn_cte_varlen": partial(prefill.gdn_cte, every=3),
     "gdn_prefill": prefill.gdn_prefill,
+    "gdn_prefill_wide_beta": partial(prefill.gdn_prefill, beta_range=2.0, eps=1e-5),
     "kda_cte": prefill.kda_cte,
     "kda_cte_bounded": prefill.kda_cte,
     "kda_cte_checkpoints": partial(prefill.kda_cte, every=3),

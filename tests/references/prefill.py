@@ -66,15 +66,15 @@ def kda_cte(a: Arguments, every: int = 0) -> Outputs:
     return _head_major(a, one, every)
 
 
-def gdn_prefill(a: Arguments) -> Outputs:
+def gdn_prefill(a: Arguments, beta_range: float = 1.0, eps: float = 1e-6) -> Outputs:
     """Norms, gates and gated output norm inside."""
 
     def one(b: int, h: int, key: int, n: int, S0: Array) -> rec.Result:
         o, S = heads.gdn(
             a["query"][b, key, :n], a["key"][b, key, :n], a["value"][b, h, :n], a["a"][b, h, :n],
-            a["b"][b, h, :n], a["A_log"][h], a["dt_bias"][h], S0,
+            a["b"][b, h, :n], a["A_log"][h], a["dt_bias"][h], S0, beta_range,
         )  # fmt: skip
-        return heads.gated_norm(o, a["norm_weight"], heads.silu(a["z"][b, h, :n])), S
+        return heads.gated_norm(o, a["norm_weight"], heads.silu(a["z"][b, h, :n]), eps), S
 
     return _head_major(a, one)
 

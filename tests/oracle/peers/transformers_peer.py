@@ -124,6 +124,31 @@ def kimi_delta(gate: Any, norm: Any, function: Any, hidden_size: int, tokens: in
     }
 
 
+def olmo_hybrid(H: int = 30, K: int = 96, V: int = 192, tokens: int = PROMPT) -> Tensors:
+    """Gates, chunked rule and gated norm of one layer of OLMo-Hybrid, from raw projections."""
+    q, k = torch.randn(1, tokens, H, K), torch.randn(1, tokens, H, K)
+    v, z = torch.randn(1, tokens, H, V), torch.randn(1, tokens, H, V)
+    a, b, s0 = torch.randn(1, tokens, H), torch.randn(1, tokens, H), torch.randn(1, H, K, V)
+    dt = torch.empty(H).uniform_(math.log(1e-3), math.log(1e-1)).exp()
+    A_log, dt_bias = torch.empty(H).uniform_(0.001, 16).log(), dt + torch.log(-torch.expm1(-dt))
+    norm = olmo.OlmoHybridRMSNormGated(V, eps=1e-5)
+    torch.nn.init.uniform_(norm.weight, 0.5, 1.5)
+    g = -A_log.exp() * softplus(a + dt_bias)
+    core, state = olmo.torch_chunk_gated_delta_rule(
+        q, k, v, g=g, beta=2.0 * b.sigmoid(), initial_state=s0, output_final_state=True,
+        use_qk_l2norm_in_kernel=True,
+    )  # fmt: skip
+    per_token = {"query": q, "key": k, "value": v, "z": z, "a": a, "b": b, "out": norm(core, z)}
+    return {
+        **{name: x.transpose(1, 2) for name, x in per_token.items()},
+        "A_log": A_log,
+        "dt_bias": dt_bias,
+        "norm_weight": norm.weight,
+        "recurrent_state": s0,
+        "state": state,
+    }
+
+
 def prompt_then_tokens(chunked: Any, recurrent: Any, decoded: int = 32) -> Any:
     """A function of the KDA family that serves: a prompt in chunks, then token by token."""
 
@@ -189,6 +214,7 @@ def main(path: str) -> None:
         ),
         "qwen3_5": gated_delta(qwen35.torch_recurrent_gated_delta_rule, 16, 48, 128, 128),
         "olmo_hybrid": gated_delta(olmo.torch_recurrent_gated_delta_rule, 30, 30, 96, 192, 2.0),
+        "olmo_hybrid_layer": olmo_hybrid(),
         "kimi_linear": kimi_linear(),
         "glm5_next_bounded": glm5_next(bounded=True),
         "glm5_next_softplus": glm5_next(bounded=False),
