@@ -18,7 +18,8 @@ from gdsl.verification.run import verify
 DESCRIPTION = """\
 Run the emitted NKI in the simulator and compare it with the interpreter in float64, in every regime
 that applies. Without -t and --lnc: on trn2 and trn3, on one core and on two. Without --shape: the
-first named shape, a prompt with few heads and tokens (its regimes bring the lengths they need).
+first named shape, a prompt with few heads and tokens (its regimes bring the lengths they need), a
+whole layer with few heads and hidden channels.
 Chunked kernels run with each inverse that is safe, unless `--set inverse=...` names one.
 
   gdsl verify gdn_tkg --shape qwen3_next_80b

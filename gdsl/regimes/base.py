@@ -121,6 +121,19 @@ def _fan_in(kernel: Kernel) -> dict[Symbol, str]:
     return found
 
 
+def hidden_axes(kernel: Kernel) -> dict[str, int]:
+    """The axes of a layer's hidden channels, and the smallest size each may have.
+
+    Weights contract them, and the text declares what they are a multiple of.
+    """
+    contracted = set(_fan_in(kernel).values())
+    return {
+        axis.name: axis.multiple_of
+        for axis in kernel.axes
+        if axis.name in contracted and axis.multiple_of > 1
+    }
+
+
 def row_axes(kernel: Kernel) -> set[str]:
     """The axes along which independent rows lie: scanned tokens, and the outermost mapped axis."""
     found: set[str] = set()

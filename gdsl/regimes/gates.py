@@ -8,7 +8,7 @@ import numpy as np
 
 from gdsl.ir.expr import Apply, Expr
 from gdsl.ir.traverse import symbols, walk
-from gdsl.regimes.base import Sizes, base_values, mapped_axes, to_arguments
+from gdsl.regimes.base import Sizes, base_values, hidden_axes, mapped_axes, to_arguments
 from gdsl.regimes.drive import Unreachable, Values, drive
 from gdsl.regimes.parts import Part, elementwise_parts, input_parts
 from gdsl.regimes.roles import Role, Roles
@@ -50,7 +50,8 @@ def weak_decay(setting: Setting) -> Outcome:
     """Log decay -1e-4 over 1,000 steps: rounding errors of the state add up."""
     few = Setting(setting.kernel, few_heads(setting, _WEAK_HEADS), setting.seed, setting.chunk)
     axis = setting.scan_axis
-    sizes = dict(few.sizes)
+    # Each call has weights of its own: tokens from one input, which the gates are set by, differ.
+    sizes = {**few.sizes, **hidden_axes(setting.kernel)}
     if axis is not None:
         sizes[axis] = setting.tokens(WEAK_STEPS)
     calls = WEAK_STEPS // sizes[axis] if axis else WEAK_STEPS

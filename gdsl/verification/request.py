@@ -14,6 +14,7 @@ from gdsl.errors import CompileError, UsageError
 from gdsl.ir.kernel import Kernel
 from gdsl.options import TARGETS
 from gdsl.pipeline import Compilation, Definition
+from gdsl.regimes.base import hidden_axes
 from gdsl.regimes.catalogue import REGIMES
 from gdsl.regimes.trial import Setting, few_heads
 from gdsl.shapes import checkpoint_axes, resolve_sizes
@@ -27,7 +28,9 @@ LNC_BITS = "lnc-bits"
 """The check that two cores give the bits of one; it compares two simulations."""
 ALL_REGIMES: tuple[str, ...] = (*REGIMES, LNC_BITS)
 
-_PROMPT_HEADS = 4
+_HEADS = 4
+_HIDDEN = 4
+"""The smallest sizes of an axis of hidden channels that a layer has."""
 _TOKENS, _TAIL = 16, 5
 """Tokens of a call that has no chunks, and behind those of one chunk."""
 
@@ -37,7 +40,8 @@ class Request:
     """What to verify, and in which combinations.
 
     Without a `shape`: the first named one. A prompt is cut to few tokens, since the regimes bring
-    the lengths they need, and in chunked form to few heads.
+    the lengths they need, and in chunked form to few heads; a whole layer to few heads and hidden
+    channels.
     """
 
     definition: Definition
@@ -67,11 +71,16 @@ class Request:
         """The size of every axis."""
         sizes = resolve_sizes(self.kernel, self.definition.shapes, self.shape)
         setting = Setting(self.kernel, sizes, self.seed, self.chunk)
-        if self.shape is not None or setting.scan_axis is None:
+        hidden, axis = hidden_axes(self.kernel), setting.scan_axis
+        if self.shape is not None or (axis is None and not hidden):
             return sizes
-        small = sizes if self.chunk is None else few_heads(setting, _PROMPT_HEADS)
-        tokens = (self.chunk or _TOKENS) + _TAIL
-        small[setting.scan_axis] = setting.tokens(min(sizes[setting.scan_axis], tokens))
+        whole = self.chunk is None and not hidden
+        small = sizes if whole else few_heads(setting, _HEADS)
+        for name, unit in hidden.items():
+            small[name] = min(sizes[name], _HIDDEN * unit)
+        if axis is not None:
+            tokens = (self.chunk or _TOKENS) + _TAIL
+            small[axis] = setting.tokens(min(sizes[axis], tokens))
         counted = checkpoint_axes(self.kernel, sizes)
         kept = {axis: size for axis, size in small.items() if axis not in counted}
         return resolve_sizes(self.kernel, (), kept)

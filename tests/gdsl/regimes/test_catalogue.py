@@ -15,6 +15,7 @@ from gdsl.runner import Array
 SIZES = {
     "gdn_tkg": {"B": 1, "Hv": 3, "K": 16, "V": 8},
     "gdn_cte": {"B": 1, "Hk": 2, "G": 2, "T": 40, "K": 16, "V": 8},
+    "gdn_block_tkg": {"B": 1, "Hid": 384, "Hk": 1, "G": 2, "K": 8, "V": 8, "W": 2},
     "kda_tkg": {"B": 1, "H": 2, "K": 16, "V": 8},
     **{
         name: {"B": 1, "Hk": 2, "G": 1, "T": 40, "K": 16, "V": 8}
@@ -129,6 +130,14 @@ def test_weak_decay_lasts_a_thousand_steps() -> None:
     assert math.prod(trial.sizes[axis] for axis in ("B", "Hv")) <= 2
     (trial,) = trials("gdn_cte", "weak-decay")
     assert trial.sizes["T"] == 1000
+
+
+def test_a_thousand_steps_of_a_layer_have_the_fewest_hidden_channels() -> None:
+    """Each step has weights of its own, which at real sizes would not fit into memory."""
+    (trial,) = trials("gdn_block_tkg", "weak-decay")
+    assert trial.sizes["Hid"] == 128
+    first, second = trial.calls[:2]
+    assert np.any(first["W_in_qkv"] != second["W_in_qkv"])
 
 
 def unit_keys(name: str, trial: Trial) -> Array:

@@ -30,6 +30,15 @@ def test_without_a_shape_a_prompt_has_few_heads_and_a_tail() -> None:
     assert (window["C"], window["T"]) == (8192, 21)
 
 
+def test_without_a_shape_a_layer_has_few_heads_and_hidden_channels() -> None:
+    request = Request(gdsl.load("gdn_block_tkg"))
+    assert request.sizes == {"B": 1, "Hid": 512, "Hk": 2, "G": 2, "K": 128, "V": 128, "W": 4}
+    assert Request(gdsl.load("gdn_block_tkg"), shape="qwen3_next_80b").sizes["Hid"] == 2048
+    assert Request(gdsl.load("kda_block_tkg")).sizes["R"] == 128
+    prompt = Request(gdsl.load("gdn_block_prefill")).sizes
+    assert (prompt["Hid"], prompt["T"], prompt["Hk"] * prompt["G"]) == (512, 133, 4)
+
+
 def test_every_way_to_invert_that_is_safe_and_not_chosen_is_run() -> None:
     kernel = gdsl.load("gdn_cte")
     report = gdsl.verify(
