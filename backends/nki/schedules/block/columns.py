@@ -69,7 +69,13 @@ def columns_of(weight: Input, part: Field, window: RowWindow) -> Columns:
         case (Level(step=step), Level(step=inside)) if inside == width:
             inner = window.size(part.heads[1:])
             return Columns(first, window.size(part.heads[:1]), step, inner, width)
-    raise refuse(f"the heads of `{weight.name}` do not lie side by side", weight.span)
+    lying = (*part.heads, part.wide) if part.wide else part.heads
+    raise refuse(
+        f"the heads of `{weight.name}` do not lie side by side",
+        weight.span,
+        label=f"`{part.name}` is used as heads [{', '.join(part.heads)}]",
+        help=f"lay its channels out as ({' '.join(lying)}), the last cycling fastest",
+    )
 
 
 def spanned(columns: Columns) -> Columns:

@@ -54,7 +54,8 @@ def cut(plan: Plan) -> Sections:
         raise refuse(
             f"the decode schedule emits one delta rule per kernel; `{kernel.name}` has "
             f"{len(deltas)}",
-            kernel.span,
+            deltas[1][0].span if deltas else kernel.span,
+            help="write a kernel for each" if deltas else None,
         )
     run, delta = deltas[0]
     state = next(s for s in kernel.states if s.symbol == run.state)
@@ -252,6 +253,7 @@ class _Cutter:
         raise refuse(
             f"`sum[{axis}]` must be the product of one value per entry and a weight [{axis}, ...]",
             expr.span,
+            help="pass what is multiplied with the weight to this kernel as an input",
         )
 
     def _weight(self, expr: Expr, axis: str) -> Input | None:

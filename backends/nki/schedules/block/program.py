@@ -72,13 +72,7 @@ class BlockFront(Front):
         self.made, self.addresses = constants, addresses
         self.loads, self.ahead, self.filtered = (Block(main.names) for _ in range(3))
         self.entry, self.during, self.last = (Block(main.names) for _ in range(3))
-        first = {port.field.heads[0] for port in self.sections.ports if port.field.heads}
-        if len(axes) < 2 or first != {axes[1]}:
-            raise refuse(
-                "the heads of every projection and convolution must begin with the first axis of "
-                "the state's heads",
-                self.sections.kernel.span,
-            )
+        self._check_heads(axes)
         fields = [part for c in self.sections.convolutions for part in c.fields]
         for wide in dict.fromkeys(part.wide for part in fields):
             if wide is not None and wide != self.sections.key_axis:
@@ -86,6 +80,26 @@ class BlockFront(Front):
                 main.require(compare("<=", Name(wide), PARTITIONS), limit)
         main.banner("Heads of this core")
         return {axes[1]: share_of(main, Name(axes[1]), ("first_head", "own_heads"), self.shard)}
+
+    def _check_heads(self, axes: tuple[str, ...]) -> None:
+        """Raise CompileError where cores cannot share the first axis of heads of the state."""
+        first = axes[1:2]
+        fields = [(part, c.run.span) for c in self.sections.convolutions for part in c.fields]
+        for port in self.sections.ports:
+            if isinstance(port.section, Projection) and port.field.heads:
+                fields.append((port.field, port.section.weight.span))
+        for part, span in fields:
+            if not first or part.heads[:1] != first:
+                heads = ", ".join(part.heads) or "none"
+                own = part.heads[0] if part.heads and part.heads[0] in axes else None
+                raise refuse(
+                    f"channels in front of a delta rule are those of its heads; the heads of "
+                    f"`{part.name}` are [{heads}], those of the state [{', '.join(axes[1:])}]",
+                    span,
+                    label=f"expected heads that begin with `{first[0]}`" if first else "",
+                    help=(f"give the state heads that begin with `{own}`, or " if own else "")
+                    + "compute it in a kernel of its own",
+                )
 
     def prepare(self, window: RowWindow) -> Mapping[Symbol, Placed]:
         entry, scan = self.sections.entry, bool(window.outer)
@@ -115,8 +129,12 @@ class BlockFront(Front):
         if not ports:
             return {}
         if window.outer:
+            first = self.sections.projections[0]
             raise refuse(
-                "projections of several tokens are not emitted yet", self.sections.kernel.span
+                "a projection in front of a rule that goes token by token takes one token",
+                first.weight.span,
+                label="the weight of a projection",
+                help="pass its result to this kernel as an input; for a prompt set `form=chunked`",
             )
         self.constants = (*constants_of(self.target), *STEP_CONSTANTS)
         projections = Projections(self.contract, window, self.made, self.main)
