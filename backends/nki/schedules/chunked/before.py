@@ -27,7 +27,7 @@ from backends.nki.schedules.chunked.filtering import (
 from backends.nki.schedules.chunked.front import Front, Projected, Turned
 from gdsl.ir.kernel import Input
 
-ROWS, WIDE, HELD = Name("ROWS"), Name("WIDE"), Name("HELD")
+ROWS, WIDE = Name("ROWS"), Name("WIDE")
 
 
 @define
@@ -132,11 +132,12 @@ class Before:
     def _blocks(self, main: Block) -> None:
         """Blocks of tokens, of several rows where they are short."""
         batch, total = Name(self.entry), Name(self.axis)
-        hidden = [Name(p.section.axis) for p in self._projections if isinstance(p.moving, Input)]
-        most: Number = WIDE
-        for size in dict.fromkeys(hidden):
-            most = smallest(most, Largest(ROWS, HELD // (size // ROWS) // ROWS * ROWS))
-        most = main.let_named("most", most)
+        given = (p.section.axis for p in self._projections if isinstance(p.moving, Input))
+        fits = [projecting.at_once(Name(axis)) for axis in dict.fromkeys(given)] or [WIDE]
+        most = fits[0]
+        for other in fits[1:]:
+            most = smallest(most, other)
+        most = main.let("most", most)
         most_rows = main.let_named("most_rows", smallest(batch, Largest(ONE, most // total)))
         with main.loop("row", ZERO, batch, most_rows, exact=True) as (of_rows, row):
             of_rows.let_named("rows", smallest(most_rows, batch - row))

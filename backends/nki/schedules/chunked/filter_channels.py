@@ -45,7 +45,7 @@ from backends.nki.schedules.chunked.lines import (
     line_of,
     opened,
 )
-from backends.nki.schedules.chunked.projecting import ROWS, WIDE, OnChip, argument
+from backends.nki.schedules.chunked.projecting import ROWS, WIDE, OnChip, argument, at_once
 from backends.nki.select.layouts import VECTOR
 
 
@@ -59,18 +59,18 @@ def functions(kind: Kind) -> Iterator[Function]:
 
 
 def _plan_blocks() -> Function:
-    block = Block(Names({"begin", "end"}))
-    begin, end = Name("begin"), Name("end")
+    block = Block(Names({"begin", "end", "wide"}))
+    begin, end, wide = Name("begin"), Name("end"), Name("wide")
     block.let_named("blocks", EMPTY)
     whole = block.let_named("whole", (end - begin) // ROWS * ROWS)
-    with block.loop("channel", begin, begin + whole, WIDE) as (body, channel):
-        tiles = smallest(WIDE, begin + whole - channel) // ROWS
+    with block.loop("channel", begin, begin + whole, wide) as (body, channel):
+        tiles = smallest(wide, begin + whole - channel) // ROWS
         body.append("blocks", tupled(channel, ROWS, tiles))
     with block.when(compare("<", whole, end - begin)) as rest:
         rest.append("blocks", tupled(begin + whole, end - begin - whole, 1))
     return Function(
         "plan_blocks",
-        ("begin", "end"),
+        ("begin", "end", "wide"),
         "Blocks of channels: (first channel, partitions, tiles of them).",
         tuple(block.statements),
         ("blocks",),
@@ -174,7 +174,8 @@ def _filter_channels(kind: Kind) -> Function:
     block = opened(names, "begin", "end", *(("source", "hidden", "channels") * kind.projected))
     place_of = tuple(Name(name) for name in PLACE)
     held = "weight_sb" if kind.projected else "held_sb"
-    block.call("plan_blocks", Name("begin"), Name("end"), result="blocks")
+    wide = at_once(Name("hidden")) if kind.projected else WIDE
+    block.call("plan_blocks", Name("begin"), Name("end"), wide, result="blocks")
     blocks = Name("blocks")
 
     def sizes(place: Number) -> tuple[Number, ...]:

@@ -24,17 +24,32 @@ from backends.nki.program.nodes import (
     View,
     dtype_of,
 )
-from backends.nki.program.numbers import ONE, ZERO, Extent, Literal, Name, Number, smallest
+from backends.nki.program.numbers import (
+    ONE,
+    ZERO,
+    Extent,
+    Largest,
+    Literal,
+    Name,
+    Number,
+    smallest,
+)
 from backends.nki.select.layouts import SCALAR, TENSOR, VECTOR
 
-ROWS, WIDE = Name("ROWS"), Name("WIDE")
+ROWS, WIDE, HELD = Name("ROWS"), Name("WIDE"), Name("HELD")
 CONSTANTS = (
     Constant("ROWS", Literal(128), "tokens or channels on partitions"),
     Constant("WIDE", Literal(512), "fp32 columns of a matmul: one PSUM bank"),
-    Constant("HELD", Literal(16384), "elements of turned tokens on a partition"),
+    Constant("HELD", Literal(16384), "elements of tokens, or of a weight, on a partition at once"),
 )
 TURNED_AT_ONCE = 4
 """Blocks of 128 tokens or channels that one instruction brings from PSUM."""
+
+
+def at_once(hidden: Number) -> Number:
+    """Return how many tokens, or columns of a weight, of `hidden` channels are on chip at once."""
+    lanes = lanes_of(hidden)
+    return smallest(WIDE, Largest(ROWS, HELD // (hidden // lanes) // ROWS * ROWS))
 
 
 def lanes_of(hidden: Number) -> Number:
@@ -202,18 +217,19 @@ def _project_rows() -> Function:
     row, held, hidden, columns, begin, end = (Name(name) for name in names[3:])
     block.let_named("lanes", lanes_of(hidden))
     block.let_named("groups", hidden // Name("lanes"))
+    wide = block.let("wide", at_once(hidden))
 
     def load(target: Block, name: str, column: Number) -> None:
-        width = smallest(WIDE, end - column)
+        width = smallest(wide, end - column)
         target.call("load_columns", Name("weight"), hidden, columns, column, width, result=name)
 
     with block.when(compare("<", begin, end)) as some:
         load(some, "weight_sb", begin)
-    with block.loop("column", begin, end, WIDE) as (body, column):
-        width = body.let_named("width", smallest(WIDE, end - column))
-        more = compare("<", column + WIDE, end)
+    with block.loop("column", begin, end, wide) as (body, column):
+        width = body.let_named("width", smallest(wide, end - column))
+        more = compare("<", column + wide, end)
         with body.when(more) as ahead:
-            load(ahead, "next_weight_sb", column + WIDE)
+            load(ahead, "next_weight_sb", column + wide)
         with body.loop("first", ZERO, held, ROWS) as (each, first):
             count = each.let("count", smallest(ROWS, held - first))
             sums = each.tile("sum_psum", (count, width), F32, Space.PSUM)
