@@ -13,7 +13,17 @@ from attrs import define, field
 from backends.nki.contract import Contract
 from backends.nki.program.build import Block, compare
 from backends.nki.program.nodes import Constant, Function, Rebind, Space, Tile, View
-from backends.nki.program.numbers import ONE, ZERO, Largest, Name, Number, Query, product, smallest
+from backends.nki.program.numbers import (
+    NONE,
+    ONE,
+    ZERO,
+    Largest,
+    Name,
+    Number,
+    Query,
+    product,
+    smallest,
+)
 from backends.nki.program.structures import tupled
 from backends.nki.schedules.chunked import filter_channels, lines, projecting
 from backends.nki.schedules.chunked.filtering import (
@@ -166,12 +176,28 @@ class Before:
                 columns,
                 *share,
             )
+        live: tuple[Number, ...] = ()
+        if any(f.section.run.valid_len is not None for f in self.front.filtered):
+            live = (Name("live_sb"),)
+            self._find_live(body)
         for window in self.windows:
             token_of = window.filtered.token
             moving = (
                 (Name(turned[_key(token_of.moving)]),) if isinstance(token_of, Projected) else ()
             )
-            body.call("filter_channels", Name(window.record), *moving, *place)
+            body.call("filter_channels", Name(window.record), *moving, *live, *place)
+
+    def _find_live(self, body: Block) -> None:
+        """Find the tokens at hand that are some row's."""
+        valid = self.front.filtered[0].section.run.valid_len
+        length = next(item for item in self.contract.kernel.inputs if item.symbol == valid)
+        arguments = (Name("lengths_f32"), *(Name(name) for name in lines.PLACE))
+        if length.name not in self.contract.optional:
+            body.call("find_live", *arguments, result="live_sb")
+            return
+        body.let_named("live_sb", NONE)
+        with body.when(compare("!=", Name(length.name), NONE)) as given:
+            given.call("find_live", *arguments, result="live_sb")
 
     def _turned(self, body: Block, first: Number, held: Number) -> dict[str, str]:
         """Turn the tokens that projections need; names of tiles by what is turned."""

@@ -17,14 +17,17 @@ from collections.abc import Iterator
 from backends.nki.program.build import Block, Names, compare, part
 from backends.nki.program.nodes import (
     F32,
+    U8,
     Element,
     Function,
+    Integers,
     Pattern,
     Space,
     Token,
     Verbatim,
+    View,
 )
-from backends.nki.program.numbers import ONE, ZERO, Literal, Name, Number, smallest
+from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, Number, smallest
 from backends.nki.program.structures import EMPTY, Item, Length, tupled
 from backends.nki.schedules.chunked.lines import (
     BLOCK,
@@ -46,12 +49,14 @@ from backends.nki.schedules.chunked.lines import (
     opened,
 )
 from backends.nki.schedules.chunked.projecting import ROWS, WIDE, OnChip, argument, at_once
-from backends.nki.select.layouts import VECTOR
+from backends.nki.select.layouts import GPSIMD
 
 
 def functions(kind: Kind) -> Iterator[Function]:
     """Yield the functions; the entry calls `filter_channels`."""
     yield _plan_blocks()
+    if kind.lengths:
+        yield _find_live()
     yield _load_taps()
     yield _make_taps(kind)
     yield _filter_lines(kind)
@@ -74,6 +79,32 @@ def _plan_blocks() -> Function:
         "Blocks of channels: (first channel, partitions, tiles of them).",
         tuple(block.statements),
         ("blocks",),
+    )
+
+
+def _find_live() -> Function:
+    names = ("lengths_f32", *PLACE)
+    block, lengths = Block(Names({*names})), OnChip("lengths_f32")
+    pieces = block.let_named("pieces", (TOKENS + ROWS - 1) // ROWS)
+    place = block.tile("place_sb", (ROWS, pieces), F32)
+    pattern = Integers(((ROWS, pieces),))
+    block.do("iota", dst=place, pattern=pattern, offset=TOKEN, channel_multiplier=ONE)
+    live = block.tile("live_sb", (ROWS, ROW_COUNT * pieces), U8)
+    with block.loop("entry", ZERO, ROW_COUNT) as (body, entry):
+        body.do(
+            "tensor_scalar",
+            dst=part(live, None, (entry * pieces, pieces)),
+            data=place,
+            op0=Token("nl.less"),
+            operand0=part(lengths.view, None, (ROW + entry, ONE)),
+        )
+    return Function(
+        "find_live",
+        names,
+        "1 for tokens before the end of their row: those of piece i of row r in column r * pieces\n"
+        "+ i.",
+        tuple(block.statements),
+        ("live_sb",),
     )
 
 
@@ -101,15 +132,14 @@ def _make_taps(kind: Kind) -> Function:
     count = taps.shape[1]
     diagonal = block.tile("diagonal_sb", (LANES, count * LANES), _tap_element(kind, block))
     identity = OnChip("identity_sb")
-    with block.loop("place", ZERO, count) as (body, place):
-        body.do(
-            "tensor_scalar",
-            dst=part(diagonal, None, (place * LANES, LANES)),
-            data=part(identity.view, (ZERO, LANES), (ZERO, LANES)),
-            op0=Token("nl.multiply"),
-            operand0=part(taps.view, None, (place, ONE)),
-            engine=VECTOR,
-        )
+    block.do(
+        "tensor_tensor",
+        dst=diagonal,
+        data1=Pattern(identity.tile, ((ROWS, LANES), (ZERO, count), (ONE, LANES)), ZERO),
+        data2=Pattern(taps.tile, ((count, LANES), (ONE, count), (ZERO, LANES)), ZERO),
+        op=Token("nl.multiply"),
+        engine=GPSIMD,
+    )
     return Function(
         "make_taps",
         names,
@@ -129,7 +159,8 @@ def _tap_element(kind: Kind, block: Block) -> Element:
 
 
 def _filter_lines(kind: Kind) -> Function:
-    names = (RECORD, "line_sb", "diagonal_sb", *PLACE, *BLOCK)
+    live = ("live_sb",) if kind.lengths else ()
+    names = (RECORD, "line_sb", "diagonal_sb", *live, *PLACE, *BLOCK)
     block = opened(names, "result", "columns", "taps", "channels", "total")
     result, line, diagonal = argument("result"), line_of(kind), OnChip("diagonal_sb")
     width = block.let_named("width", LANES * TILES)
@@ -157,6 +188,8 @@ def _filter_lines(kind: Kind) -> Function:
         out_sb = body.tile("out_sb", (count, width), result.element)
         op = Token("nl.silu" if kind.silu else "nl.copy")
         body.do("activation", dst=out_sb, op=op, data=sums)
+        if kind.lengths:
+            _zero_dead(body, out_sb, entry, first)
         place = ((ROW + entry) * TOTAL + TOKEN + first) * CHANNELS + CHANNEL
         stored = Pattern(result, ((CHANNELS, count), (ONE, width)), place)
         body.do("dma_copy", dst=stored, src=out_sb)
@@ -168,9 +201,26 @@ def _filter_lines(kind: Kind) -> Function:
     )
 
 
+def _zero_dead(block: Block, out_sb: View, entry: Number, first: Number) -> None:
+    """Select zeros behind the end of the row, so that whoever reads the result need not."""
+    live = OnChip("live_sb")
+    count, width = out_sb.shape
+    with block.when(compare("!=", Name("live_sb"), NONE)) as body:
+        column = entry * ((TOKENS + ROWS - 1) // ROWS) + first // ROWS
+        steps = ((live.shape[1], count), (ZERO, width))
+        body.do(
+            "tensor_copy_predicated",
+            dst=out_sb,
+            src=Literal(0.0),
+            predicate=Pattern(live.tile, steps, column),
+            reverse_pred=True,
+        )
+
+
 def _filter_channels(kind: Kind) -> Function:
     turned = ("turned_sb",) if kind.projected else ()
-    names = (RECORD, *turned, *PLACE)
+    live = ("live_sb",) if kind.lengths else ()
+    names = (RECORD, *turned, *live, *PLACE)
     block = opened(names, "begin", "end", *(("source", "hidden", "channels") * kind.projected))
     place_of = tuple(Name(name) for name in PLACE)
     held = "weight_sb" if kind.projected else "held_sb"
@@ -213,7 +263,7 @@ def _filter_channels(kind: Kind) -> Function:
             make(ahead, place + 1, "next_", "next_")
         own = (*place_of, *sizes(place))
         body.call("keep_columns", Name(RECORD), Name("line_sb"), *own)
-        filtered = (Name(RECORD), Name("line_sb"), Name("diagonal_sb"))
+        filtered = tuple(Name(name) for name in (RECORD, "line_sb", "diagonal_sb", *live))
         body.call("filter_lines", *filtered, *own)
         with body.when(more) as ahead:
             ahead.rebind(("line_sb", "diagonal_sb"), ("next_line_sb", "next_diagonal_sb"))

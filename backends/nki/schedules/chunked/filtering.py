@@ -16,7 +16,6 @@ from backends.nki.program.nodes import (
     Space,
     Tile,
     Token,
-    View,
 )
 from backends.nki.program.numbers import (
     NONE,
@@ -221,27 +220,24 @@ def write_constants(main: Block) -> None:
 
 
 def write_lengths(main: Block, contract: Contract, length: Input, total: Number) -> None:
-    """Bring in lengths as places of transfers, at most all tokens: [1, batch]."""
+    """Bring in lengths, at most all tokens: [partitions, batch], as places and to compare with."""
     tensor = contract.tensors[length.name]
-    batch = tensor.shape[0]
-    lengths = Tile("lengths_sb", (ONE, batch), I32, Space.SBUF)
+    shape = (ROWS, tensor.shape[0])
+    places = Tile("lengths_sb", shape, I32, Space.SBUF)
+    numbers = Tile("lengths_f32", shape, F32, Space.SBUF)
 
     def load(body: Block) -> None:
-        raw_sb = body.tile("raw_lengths_sb", (ONE, batch), tensor.element)
-        source = Pattern(tensor, ((ZERO, ONE), (ONE, batch)), ZERO)
+        raw_sb = body.tile("raw_lengths_sb", shape, tensor.element)
+        source = Pattern(tensor, ((ZERO, ROWS), (ONE, shape[1])), ZERO)
         body.do("dma_copy", dst=raw_sb, src=source)
-        body.create(lengths)
-        body.do(
-            "tensor_scalar",
-            dst=View(lengths, lengths.shape),
-            data=raw_sb,
-            op0=Token("nl.minimum"),
-            operand0=total,
-        )
+        for tile in (places, numbers):
+            view = body.create(tile)
+            body.do("tensor_scalar", dst=view, data=raw_sb, op0=Token("nl.minimum"), operand0=total)
 
     if length.name not in contract.optional:
         load(main)
         return
-    main.let_named(lengths.name, NONE)
+    for tile in (places, numbers):
+        main.let_named(tile.name, NONE)
     with main.when(compare("!=", Name(length.name), NONE)) as given:
         load(given)

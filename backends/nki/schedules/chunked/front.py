@@ -78,6 +78,14 @@ class Front:
     projected: tuple[Projected, ...] = ()
     """Those that the rule reads."""
 
+    @property
+    def clean(self) -> frozenset[str]:
+        """Tensors of the plan that hold zeros for the tokens behind the end of a row."""
+        run = next(r.run for r in self.plan.runs)
+        ended = [f for f in self.filtered if f.section.run.valid_len is not None]
+        made = {f.item.name for f in ended if f.section.run.valid_len == run.valid_len}
+        return frozenset(name for name, source in self.sources.items() if source in made)
+
 
 def front_of(plan: Plan) -> Front:
     """Cut a plan. Raises CompileError for what does not stand in front of a chunked rule."""

@@ -271,8 +271,9 @@ def _keep_columns(kind: Kind) -> Function:
             shape = (LANES, TILES, ROW_COUNT, COLUMNS)
             end_sb = last.tile("end_sb", shape, kind.line)
             with last.loop("entry", ZERO, ROW_COUNT) as (body, entry):
-                row_of = Tile("lengths_sb", (ONE, Extent("lengths_sb", 1)), I32, Space.SBUF)
-                at = part(View(row_of, row_of.shape), None, (ROW + entry, ONE))
+                on_all = (ROWS, Extent("lengths_sb", 1))
+                places = View(Tile("lengths_sb", on_all, I32, Space.SBUF), on_all)
+                at = part(places, (ZERO, ONE), (ROW + entry, ONE))
                 source = _columns(raw, length, ZERO, COLUMNS, entry, at)
                 target = part(end_sb, None, None, (entry, ONE), None)
                 body.do("dma_copy", dst=target, src=source)

@@ -49,7 +49,7 @@ def functions(schedule: Schedule) -> Iterator[Function]:
         words = not schedule.scan.fields
         for name, kept in _kept(schedule).items():
             yield _keep(name, kept, words)
-        if _turned(schedule):
+        if _selected(schedule):
             yield _turn_vectors(schedule)
 
 
@@ -62,7 +62,7 @@ def steps(schedule: Schedule) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
         return (), ()
     kept, group = _kept(schedule), (Name("group"),)
     vectors = [Step(name, group) for name in ("keep_vectors",) if name in kept]
-    vectors += [Step("turn_vectors", group)] if _turned(schedule) else []
+    vectors += [Step("turn_vectors", group)] if _selected(schedule) else []
     values = [Step(name, group) for name in ("keep_values",) if name in kept]
     return tuple(vectors), tuple(values)
 
@@ -91,6 +91,12 @@ def _turned(schedule: Schedule) -> dict[str, tuple[str, Number]]:
     """Those with keys along the free axis, which are needed turned, too: the tile, and where."""
     places = schedule.around.turned
     return {name: places[name] for name in _vectors(schedule) if name in places}
+
+
+def _selected(schedule: Schedule) -> dict[str, tuple[str, Number]]:
+    """Those among them that lose dead tokens on chip, and are turned there."""
+    held, clean = _vectors(schedule), schedule.scan.clean
+    return {n: place for n, place in _turned(schedule).items() if held[n][0].name not in clean}
 
 
 def _sources(schedule: Schedule) -> Sources:
@@ -192,11 +198,12 @@ def _transfers(schedule: Schedule, stage: Stage, tiles: Mapping[str, View]) -> N
         last = body.let_named("last", slot + share)
         tokens = body.let_named("tokens", Item(lengths, slot))
         turning = body.inner()
+        selected = {} if scan.valid is None else _selected(schedule)
         for name, (turned, first) in _turned(schedule).items():
             item = sources[name][0]
             tensor = schedule.contract.tensors[item.name]
             offsets = Slice(Name(f"{_stem(name)}_offsets"), slot, last)
-            turning.call(
+            (turning if name in selected else body).call(
                 "load_turned",
                 tiles[turned],
                 slot * PAIR + first,
@@ -206,9 +213,7 @@ def _transfers(schedule: Schedule, stage: Stage, tiles: Mapping[str, View]) -> N
                 tokens,
                 KEYS,
             )
-        if scan.valid is None:
-            body.extend(turning)
-        elif turning.statements:
+        if turning.statements:
             alive = Item(Name("gates"), Text("alive"))
             body.statements.append(If(compare("==", alive, NONE), tuple(turning.statements)))
         for name in sources:
@@ -233,7 +238,7 @@ def _kept(schedule: Schedule) -> dict[str, tuple[Kept, ...]]:
 
 def _kept_first(schedule: Schedule) -> tuple[Kept, ...]:
     """What scores are made of."""
-    vectors = tuple((name, KEYS, schedule.operand) for name in _turned(schedule))
+    vectors = tuple((name, KEYS, schedule.operand) for name in _selected(schedule))
     given = schedule.scan.channels and not schedule.around.log_computed
     return (*vectors, ("g", KEYS, F32)) if given else vectors
 
@@ -242,7 +247,9 @@ def _others(schedule: Schedule) -> tuple[Kept, ...]:
     """What else lies in a group, but for what a selected log decay is made of."""
     extra = (extra for extra in schedule.around.extra if not extra.of_log)
     rest = tuple((extra.name, extra.width, extra.element) for extra in extra)
-    values = (("v", VALUES, schedule.operand),) if "v_sb" in _vectors(schedule) else ()
+    value = _vectors(schedule).get("v_sb")
+    dead = value is not None and value[0].name not in schedule.scan.clean
+    values = (("v", VALUES, schedule.operand),) if dead else ()
     return (*values, *rest)
 
 
@@ -268,7 +275,7 @@ def _names(kept: Sequence[Kept]) -> Iterator[str]:
 
 
 def _turn_vectors(schedule: Schedule) -> Function:
-    turned = _turned(schedule)
+    turned = _selected(schedule)
     doc = f"{' and '.join(f'{n[0]}^T' for n in turned)} of vectors that were selected on chip."
     stage = Stage("turn_vectors", ("group",), doc)
     stage.numbers("group", "gates", "keys")

@@ -56,6 +56,8 @@ class Scan:
     """Whether the state is read before it decays; its decay is a scalar then."""
     fields: Mapping[str, Mapping[str, str]]
     """By tensor: which field of each packed axis it is."""
+    clean: frozenset[str]
+    """Tensors that hold zeros for dead tokens."""
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -121,6 +123,7 @@ def scan_of(front: Front) -> Scan:
         formulas=formulas,
         before_decay=_before_decay(chunk),
         fields=front.fields,
+        clean=front.clean,
         solve_span=solve.span if solve is not None else run.span,
     )
 

@@ -1,0 +1,32 @@
+"""Estimated time of whole layers over a prompt against the engine that has most to do.
+
+trn2, one core, program order, no clock gate, 512 tokens, a shard of Qwen3-Next for two
+cores and of Kimi-Linear for four. Projections, taps and the rule keep TensorE busy one after the other; the recurrence of
+32 heads would take 3 us a chunk and head by itself. All figures are estimates of the cost model.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from gdsl import api
+from gdsl.estimate import estimate
+from gdsl.shapes import resolve_sizes
+
+
+@pytest.mark.parametrize(
+    ("kernel", "sizes", "factor"),
+    [
+        ("gdn_block_prefill", "Hid=2048,Hk=8,G=2", 1.55),
+        ("gdn_mixer_prefill", "Hk=8,G=2", 1.55),
+        ("kda_block_prefill", "Hid=2304,H=8,R=128", 1.75),
+    ],
+)
+def test_whole_layers_are_near_the_time_of_their_busiest_engine(
+    kernel: str, sizes: str, factor: float
+) -> None:
+    definition = api.load(kernel)
+    shape = resolve_sizes(definition.kernel, (), f"B=1,T=512,K=128,V=128,W=4,{sizes}")
+    report = estimate(definition, shape, target="trn2").report
+    busiest = max(engine.busy for engine in report.cores[0].engines.values())
+    assert report.estimate.program_order <= factor * max(busiest, report.hbm)
