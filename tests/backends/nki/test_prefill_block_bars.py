@@ -1,8 +1,8 @@
 """Estimated time of whole layers over a prompt against the engine that has most to do.
 
-trn2, one core, program order, no clock gate, 512 tokens, a shard of Qwen3-Next for two
-cores and of Kimi-Linear for four. Projections, taps and the rule keep TensorE busy one after the other; the recurrence of
-32 heads would take 3 us a chunk and head by itself. All figures are estimates of the cost model.
+trn2, one core, program order, no clock gate, 512 tokens; a shard of Qwen3-Next for two cores, of
+Kimi-Linear for four. Projections, taps and the rule keep TensorE busy one after the other. All
+figures are estimates of the cost model.
 """
 
 from __future__ import annotations
