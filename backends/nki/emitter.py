@@ -150,8 +150,7 @@ def _program(plan: Plan, target: str) -> Program:
         from backends.nki.schedules.chunked import chunked_program
 
         return chunked_program(plan)
-    shard = plan.settings["shard"]
-    return decode_program(plan, target, lambda sections: front_of(sections, target, shard))
+    return decode_program(plan, target, lambda sections: front_of(plan, sections, target))
 
 
 def _header(plan: Plan) -> tuple[str, ...]:

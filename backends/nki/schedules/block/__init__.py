@@ -20,8 +20,9 @@ column for each (entry, head), entries outermost. So
 Cores split the key heads (`share`): no weight, window or state is needed by two cores, and bits do
 not depend on the number of cores. A core without heads does nothing. One token: everything ahead of
 the pipeline over all rows. Several tokens (T <= 16): the line of a channel, its old window and the
-tokens, is filtered for a team of entries, and every window on the way is a slice of it.
+tokens, is filtered for a team of entries, and every window on the way is a slice of it; tokens are
+projected into HBM before all else, cores share their columns (`projected_tokens`).
 
-Limits: channels of a head at most 128 (K and V), a projection at most 512 entries; projections of
-several tokens, and a window as an output of another shape, are refused (E0521).
+Limits: channels of a head at most 128 (K and V), a projection of one token at most 512 entries; a
+window as an output of another shape is refused (E0521).
 """

@@ -8,6 +8,7 @@ schedule finds them (`Placed`): channels of a head on partitions, a column for e
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from attrs import define, field
 
@@ -32,19 +33,31 @@ from backends.nki.select.addressing import Share
 from backends.nki.select.constants import PARTITIONS, Constants
 from backends.nki.select.inputs import RowWindow
 from backends.nki.select.layouts import Layout, Placed
+from gdsl.algorithm.plan import Plan
 from gdsl.ir.dtypes import Dtype
-from gdsl.ir.kernel import Input
+from gdsl.ir.kernel import Input, Run
 from gdsl.ir.node import Symbol
+
+if TYPE_CHECKING:
+    from backends.nki.schedules.block.projected_tokens import ProjectedTokens
 
 VECTORS = 48
 """Vectors along the values that a tile of rows takes, two tiles at once."""
 
 
-def front_of(sections: Sections, target: str, shard: object) -> Front:
-    """Return what comes before the delta rule of a kernel; `shard`: the value of that key."""
-    if sections.projections or sections.convolutions:
-        return BlockFront(sections=sections, target=target, shard=shard)
-    return Front()
+def front_of(plan: Plan, sections: Sections, target: str) -> tuple[Sections, Front]:
+    """Return what comes before the delta rule of a kernel, and the sections that it leaves."""
+    if not sections.projections and not sections.convolutions:
+        return sections, Front()
+    tokens = None
+    (token,) = (s.axis for s in sections.body if isinstance(s, Run))
+    if sections.projections and token is not None:
+        # One token at a time needs nothing of what goes in front of chunks.
+        from backends.nki.schedules.block.projected_tokens import through_hbm
+
+        sections, tokens = through_hbm(plan, sections, token)
+    shard = plan.settings["shard"]
+    return sections, BlockFront(sections=sections, target=target, shard=shard, tokens=tokens)
 
 
 @define(eq=False)
@@ -54,6 +67,9 @@ class BlockFront(Front):
     sections: Sections = field(kw_only=True)
     target: str = field(kw_only=True)
     shard: object = field(kw_only=True)
+    """The value of that key."""
+    tokens: ProjectedTokens | None = field(kw_only=True)
+    """What is projected for all tokens first."""
     contract: Contract = field(init=False)
     made: Constants = field(init=False)
     addresses: Addresses = field(init=False)
@@ -78,6 +94,8 @@ class BlockFront(Front):
             if wide is not None and wide != self.sections.key_axis:
                 limit = f"{self.sections.kernel.name} needs {wide} <= 128, got {wide} = {{{wide}}}"
                 main.require(compare("<=", Name(wide), PARTITIONS), limit)
+        if self.tokens is not None:
+            self.functions, self.constants = self.tokens.write(main, contract)
         main.banner("Heads of this core")
         return {axes[1]: share_of(main, Name(axes[1]), ("first_head", "own_heads"), self.shard)}
 
@@ -129,12 +147,11 @@ class BlockFront(Front):
         if not ports:
             return {}
         if window.outer:
-            first = self.sections.projections[0]
             raise refuse(
-                "a projection in front of a rule that goes token by token takes one token",
-                first.weight.span,
+                "a projection in front of a rule with sub-steps is not emitted for one token",
+                self.sections.projections[0].weight.span,
                 label="the weight of a projection",
-                help="pass its result to this kernel as an input; for a prompt set `form=chunked`",
+                help="pass its result to this kernel as an input",
             )
         self.constants = (*constants_of(self.target), *STEP_CONSTANTS)
         projections = Projections(self.contract, window, self.made, self.main)

@@ -236,7 +236,7 @@ def _filter_channels(kind: Kind) -> Function:
         result = f"{prefix}{held}"
         if kind.projected:
             weight = (Name("source"), Name("hidden"), CHANNELS)
-            body.call("load_columns", *weight, channel, lanes * tiles, result=result)
+            body.call("load_weight_columns", *weight, channel, lanes * tiles, result=result)
         else:
             given = (Name(RECORD), *place_of, channel, lanes, tiles)
             body.call("load_tokens", *given, result=result)

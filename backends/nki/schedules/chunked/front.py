@@ -95,9 +95,9 @@ def front_of(plan: Plan) -> Front:
     if not any(isinstance(run, ChunkedRun) for run in plan.runs):
         raise refuse("a window in front of a rule token by token is not emitted", windows[0].span)
     sections = cut(plan)
-    names = _names(plan)
+    names = names_of(plan)
     projected = {
-        section.symbol: _projected(section, sections, names) for section in sections.projections
+        section.symbol: projected_of(section, sections, names) for section in sections.projections
     }
     filtered = {
         section.symbol: _filtered(section, sections, projected, names)
@@ -115,7 +115,8 @@ def front_of(plan: Plan) -> Front:
     return Front(left, fields, sources, tuple(filtered.values()), tuple(read))
 
 
-def _names(plan: Plan) -> Names:
+def names_of(plan: Plan) -> Names:
+    """Return the names that a kernel's caller knows, to which others are added."""
     kernel = plan.kernel.kernel
     taken = {argument.name for argument in kernel.call.arguments}
     taken |= {axis.name for axis in kernel.axes} | {output.name for output in kernel.outputs}
@@ -160,8 +161,11 @@ def _source(
 # ---- projections
 
 
-def _projected(section: Projection, sections: Sections, names: Names) -> Projected:
-    """A projection of tokens that are an input, in the dtype that a window rounds them to."""
+def projected_of(section: Projection, sections: Sections, names: Names) -> Projected:
+    """Return where a projection of tokens goes: in the dtype that a window rounds them to.
+
+    Raises CompileError where the tokens are no input, or no rows of hidden channels.
+    """
     moving = _moving(section, sections)
     given = moving if isinstance(moving, Input) else moving.moving
     windows = [c for c in sections.convolutions if section in {p.section for p in c.token}]
@@ -180,8 +184,7 @@ def _moving(section: Projection, sections: Sections) -> Input | Turned:
     weight, moving = section.weight, section.moving
     if weight.dims[0] != Atom(section.axis) or section.scale is not None:
         raise refuse(
-            "a projection in front of a rule in chunks needs a weight [hidden, columns] without a "
-            "scale",
+            "a projection of several tokens needs a weight [hidden, columns] without a scale",
             weight.span,
             label="the weight of a projection",
             help="pass its result to this kernel as an input",
@@ -192,8 +195,7 @@ def _moving(section: Projection, sections: Sections) -> Input | Turned:
     inner = moving.section
     if not isinstance(inner, Projection) or section.rounded != weight.dtype:
         raise refuse(
-            "what is projected twice in front of a rule in chunks needs to be rounded to the dtype "
-            "of its weight in between",
+            "what is projected twice must be rounded to the dtype of its second weight in between",
             weight.span,
             help="write a cast around the inner projection",
         )
@@ -209,8 +211,7 @@ def _check_rows(moving: Input, section: Projection, sections: Sections) -> None:
     rows = tuple(Atom(axis) for axis in (sections.entry, token, section.axis) if axis)
     if tuple(moving.dims) != rows:
         raise refuse(
-            "a projection in front of a rule in chunks needs tokens [batch, tokens, hidden] that "
-            "are an input",
+            "a projection of several tokens needs them as an input [batch, tokens, hidden]",
             moving.span,
             label="what a weight is multiplied with",
             help="pass the result of the projection to this kernel as an input",

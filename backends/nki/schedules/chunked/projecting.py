@@ -138,7 +138,7 @@ def _load_columns() -> Function:
     target = Pattern(held.tile, ((groups * width, lanes), (width, groups), (ONE, width)), ZERO)
     block.do("dma_copy", dst=target, src=Pattern(weight, steps, column))
     return Function(
-        "load_columns",
+        "load_weight_columns",
         names,
         "Columns of a weight: the rows of group g from column g * width on.",
         tuple(block.statements),
@@ -193,7 +193,7 @@ def _project_turned() -> Function:
     block.let_named("groups", hidden // lanes)
     width = block.let_named("width", columns)
     arguments = (Name("weight"), hidden, columns, ZERO, width)
-    block.call("load_columns", *arguments, result="weight_sb")
+    block.call("load_weight_columns", *arguments, result="weight_sb")
     wide = block.let("wide", lanes_of(columns))
     shape = (wide, columns // wide * held)
     inner = block.tile("inner_sb", shape, element("weight"))
@@ -221,7 +221,8 @@ def _project_rows() -> Function:
 
     def load(target: Block, name: str, column: Number) -> None:
         width = smallest(wide, end - column)
-        target.call("load_columns", Name("weight"), hidden, columns, column, width, result=name)
+        arguments = (Name("weight"), hidden, columns, column, width)
+        target.call("load_weight_columns", *arguments, result=name)
 
     with block.when(compare("<", begin, end)) as some:
         load(some, "weight_sb", begin)

@@ -64,15 +64,17 @@ BANK = 512
 
 
 def decode_program(
-    plan: Plan, target: str, before: Callable[[Sections], Front] = lambda _: Front()
+    plan: Plan,
+    target: str,
+    before: Callable[[Sections], tuple[Sections, Front]] = lambda sections: (sections, Front()),
 ) -> Program:
     """Return the tile program of a plan in decode form. Raises CompileError where it has none.
 
-    `before` says what computes the values of the sections in front of the delta rule.
+    `before` says what computes the values of the sections in front of the delta rule, and which
+    sections that leaves.
     """
     kernel = plan.kernel.kernel
-    sections = cut(plan)
-    front = before(sections)
+    sections, front = before(cut(plan))
     contract = Contract(kernel, exposed={e.argument: e.default for e in plan.exposed})
     parameters = contract.parameters()
     run, delta, state = only_run(plan)
@@ -109,7 +111,8 @@ def decode_program(
         ring=front.ring,
     )
     phases.write()
-    functions, packs = _functions(phases, main)
+    module = {constant.name for constant in CONSTANTS}
+    functions, packs = _functions(phases, main, module)
     main.banner("Constants")
     contract.write_indices(main)
     main.extend(constants.block)
@@ -124,7 +127,7 @@ def decode_program(
     return Program(
         entry=kernel.name,
         parameters=parameters,
-        constants=(*CONSTANTS, *front.constants),
+        constants=(*CONSTANTS, *(c for c in front.constants if c.name not in module)),
         functions=(*window.helpers.values(), *front.functions, *functions.values()),
         body=tuple(main.statements),
         returns=contract.returns,
@@ -162,8 +165,13 @@ def _rows_of_this_core(
     return mine.first, block.let("last", mine.first + mine.count)
 
 
-def _functions(phases: Phases, main: Block) -> tuple[dict[str, Function], dict[str, Pack]]:
-    """The phases as functions, and the tuples they return; a phase with nothing to do is none."""
+def _functions(
+    phases: Phases, main: Block, module: set[str]
+) -> tuple[dict[str, Function], dict[str, Pack]]:
+    """The phases as functions, and the tuples they return; a phase with nothing to do is none.
+
+    `module`: the constants of the schedule.
+    """
     blocks = {n: tuple(b.statements) for n, b in phases.blocks.items() if b.statements}
     needed = {
         name: {n for other in blocks if other != name for n in used(blocks[other])}
@@ -178,7 +186,6 @@ def _functions(phases: Phases, main: Block) -> tuple[dict[str, Function], dict[s
         for name, pack in PACKS.items()
         if returns.get(name)
     }
-    module = {constant.name for constant in CONSTANTS}
     functions = {
         name: outline(
             name,

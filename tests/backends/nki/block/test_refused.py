@@ -64,10 +64,12 @@ def test_it_is_emitted_otherwise() -> None:
             "compute it in a kernel of its own",
         ),
         (
-            text(tokens="T, ", run="scan[T]").replace("axes B,", "axes B, T <= 16,"),
-            "input W_in",
-            "a projection in front of a rule that goes token by token takes one token",
-            "pass its result to this kernel as an input; for a prompt set `form=chunked`",
+            text(tokens="T, ", run="scan[T]")
+            .replace("axes B,", "axes B, T <= 16,")
+            .replace("hidden: bf16[B, T, Hid]", "hidden: bf16[B, Hid, T]"),
+            "input hidden",
+            r"a projection of several tokens needs them as an input \[batch, tokens, hidden\]",
+            "pass the result of the projection to this kernel as an input",
         ),
         (
             text().replace("hidden * W_in", "2 * hidden * hidden * W_in"),
