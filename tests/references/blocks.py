@@ -19,12 +19,20 @@ def _mix(
     x: Array, z: Array, raw_a: Array, raw_b: Array, a: Arguments, window: Array, S0: Array
 ) -> tuple[Array, Array, Array]:
     """One row of the batch: projected tokens [T, .] -> outputs [T, Hv V], window, states."""
+    out, windows, states = _mix_all(x, z, raw_a, raw_b, a, window, S0)
+    return out, windows[-1], states[-1]
+
+
+def _mix_all(
+    x: Array, z: Array, raw_a: Array, raw_b: Array, a: Arguments, window: Array, S0: Array
+) -> tuple[Array, Array, Array]:
+    """The same with the windows and states after 0, 1, ..., T tokens."""
     T, C = x.shape
     Hv, K, V = S0.shape
     Hk = (C - Hv * V) // (2 * K)
     y, windows = heads.convolve(x, a["conv_weight"], window)
     q, k, v = np.split(heads.silu(y), [Hk * K, 2 * Hk * K], axis=1)
-    out, after = np.zeros((T, Hv, V)), np.zeros(S0.shape)
+    out, states = np.zeros((T, Hv, V)), np.zeros((T + 1, *S0.shape))
     for h in range(Hv):
         key = h // (Hv // Hk)
         o, S = heads.gdn(
@@ -32,8 +40,8 @@ def _mix(
             raw_a[:, h], raw_b[:, h], a["A_log"][h], a["dt_bias"][h], S0[h],
         )  # fmt: skip
         gate = heads.silu(z.reshape(T, Hv, V)[:, h])
-        out[:, h], after[h] = heads.gated_norm(o, a["norm_weight"], gate), S[-1]
-    return out.reshape(T, Hv * V), windows[-1], after
+        out[:, h], states[:, h] = heads.gated_norm(o, a["norm_weight"], gate), np.array(S)
+    return out.reshape(T, Hv * V), np.array(windows), states
 
 
 def _projected(a: Arguments) -> tuple[Array, Array, Array, Array]:
@@ -74,6 +82,23 @@ def gdn_block_tkg_pool(a: Arguments) -> Outputs:
         if 0 <= write < N:
             windows[write], states[write] = window, after
     return {"core_out": out, "conv_pool": windows, "state_pool": states}
+
+
+def gdn_block_verify(a: Arguments) -> Outputs:
+    """The layer over draft tokens, from what the accepted tokens left."""
+    x, z, raw_a, raw_b = _projected(a)
+    B, T = x.shape[:2]
+    after = np.zeros((B, *a["states"].shape[2:]))
+    out, kept = np.zeros(z.shape), np.zeros((B, T, *after.shape[1:]))
+    seen = np.zeros((B, T, *a["conv_states"].shape[2:]))
+    for b in range(B):
+        n, start = int(a["valid_len"][b]), int(a["accepted"][b])
+        out[b, :n], windows, states = _mix_all(
+            x[b, :n], z[b, :n], raw_a[b, :n], raw_b[b, :n], a,
+            a["conv_states"][b, start], a["states"][b, start],
+        )  # fmt: skip
+        seen[b, :n], kept[b, :n], after[b] = windows[1:], states[1:], states[-1]
+    return {"core_out": out, "state_out": after, "states_out": kept, "conv_states_out": seen}
 
 
 def gdn_block_prefill(a: Arguments) -> Outputs:

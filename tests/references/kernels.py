@@ -50,6 +50,7 @@ REFERENCES: dict[str, Reference] = {
     ),
     "gdn_block_tkg_fp8": blocks.gdn_block_tkg_fp8,
     "gdn_block_tkg_pool": blocks.gdn_block_tkg_pool,
+    "gdn_block_verify": blocks.gdn_block_verify,
     "gdn_block_prefill": blocks.gdn_block_prefill,
     "gdn_mixer_prefill": blocks.gdn_mixer_prefill,
     "qwen3next_block_tkg": blocks.qwen3next_block_tkg,

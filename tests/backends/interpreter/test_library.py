@@ -38,6 +38,7 @@ SPECIAL: Mapping[str, Mapping[str, Any]] = {
     "gdn_cte_varlen": {"P": 2, "checkpoint_every": 3, "valid_len": [7, 4]},
     "kda_cte_checkpoints": {"P": 2, "checkpoint_every": 3, "valid_len": [2, 6]},
     "gdn_verify": {"accepted": [0, 7], "valid_len": [4, 7]},
+    "gdn_block_verify": {"accepted": [7, 2], "valid_len": [7, 3]},
     "kda_verify": {"accepted": [7, 2], "valid_len": [0, 7]},
     "qwen3next_step": {"R": 6},
     "kda_tkg": {"lower_bound": [[-5.0]]},

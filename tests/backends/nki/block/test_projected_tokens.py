@@ -14,41 +14,13 @@ from gdsl.shapes import resolve_sizes
 
 Agree = Callable[..., tuple[dict[str, Any], dict[str, Any]]]
 SIZES = {"B": 2, "T": 5, "P": 6, "Hid": 256, "Hk": 3, "G": 2, "K": 16, "V": 24, "W": 4}
-VERIFY = """
-use delta_rule, gates, norms, conv
-
-kernel verify_layer:
-    axes B, T <= 16, P, Hid, Hk, G, Hv = (Hk G), K, V, W, C = q:(Hk K) | k:(Hk K) | v:(Hk G V)
-    input hidden: bf16[B, T, Hid]
-    input W_qkv: bf16[Hid, C]
-    input W_z: bf16[Hid, (Hk G V)]
-    input W_a, W_b: bf16[Hid, Hv]
-    input taps: f32[C, W]
-    input A_log, dt_bias: f32[Hv]
-    input accepted: i32[B] in [0, 16]
-    input valid_len: i32[B] in [0, 16]
-    state win: bf16[B, P, C, W] = windows[P at accepted]
-    state S: f32[B, P, Hv, K, V] = states[P at accepted]
-    x = bf16(sum[Hid](hidden * W_qkv))
-    y, win, wins = scan[T < valid_len every 1] causal_conv(x, taps, win)
-    q, k, v = unpack[C](silu(y))
-    decay = exp(log_decay(sum[Hid](hidden * W_a), A_log, dt_bias))
-    beta = sigmoid(sum[Hid](hidden * W_b))
-    o, S, Ss = scan[T < valid_len every 1] gated_delta(
-        l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, beta, S
-    )
-    output out: bf16[B, T, (Hk G V)] = rms_norm[V](o) * silu(sum[Hid](hidden * W_z))
-    output state_out: f32[B, Hv, K, V] = S
-    output states_out: f32[B, T, Hv, K, V] = Ss
-    output windows_out: bf16[B, T, C, W] = wins
-"""
 
 
 @pytest.mark.parametrize("target", ["trn2", "trn3"])
 def test_a_layer_that_restarts_after_the_accepted_tokens(agree: Agree, target: str) -> None:
     """Both cores give the bits of one."""
-    _, one = agree(VERIFY, SIZES, target=target)
-    _, two = agree(VERIFY, SIZES, target=target, lnc=2)
+    _, one = agree("gdn_block_verify", SIZES, target=target)
+    _, two = agree("gdn_block_verify", SIZES, target=target, lnc=2)
     for name, array in one.items():
         assert array.tobytes() == two[name].tobytes(), name
 
@@ -59,14 +31,14 @@ def test_what_lies_behind_the_end_may_be_anything(agree: Agree) -> None:
         arrays["hidden"][0] = np.nan
         arrays["hidden"][1, 3:] = np.nan
 
-    _, found = agree(VERIFY, SIZES, lnc=2, change=shorten)
-    assert not np.any(found["out"][0])
-    assert not np.any(found["out"][1, 3:])
+    _, found = agree("gdn_block_verify", SIZES, lnc=2, change=shorten)
+    assert not np.any(found["core_out"][0])
+    assert not np.any(found["core_out"][1, 3:])
 
 
 def test_more_tokens_than_a_bank_of_psum_holds(agree: Agree) -> None:
     few = {**SIZES, "B": 60, "T": 9, "P": 9, "Hid": 128, "Hk": 1, "G": 1, "K": 8, "V": 8}
-    agree(VERIFY, few)
+    agree("gdn_block_verify", few)
 
 
 @pytest.mark.parametrize("name", ["gdn_block_prefill", "kda_block_prefill"])
