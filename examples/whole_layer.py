@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from importlib.util import find_spec
 from time import perf_counter
 
 import numpy as np
@@ -33,8 +34,12 @@ into the output projection, of the state and of the convolution's window (all ch
 
 
 def main() -> int:
-    """Print one page; exit 1 where a bound does not hold."""
+    """Print one page; exit 1 where a bound does not hold, 2 where nothing can run."""
     chosen = _arguments()
+    missing = [name for name in ("torch", "transformers") if find_spec(name) is None]
+    if missing:
+        print(f"needs {' and '.join(missing)}: pip install 'gdsl[oracle]'", file=sys.stderr)
+        return 2
     held = True
     print(LEGEND)
     for name in chosen.layers.split(","):

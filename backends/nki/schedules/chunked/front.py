@@ -217,7 +217,12 @@ def _check_rows(moving: Input, section: Projection, sections: Sections) -> None:
             help="pass the result of the projection to this kernel as an input",
         )
     if moving.dtype != section.weight.dtype or section.rounded not in (None, moving.dtype):
-        raise refuse("a projection whose tokens and weight differ in dtype", section.weight.span)
+        raise refuse(
+            "a projection of several tokens needs tokens and weight of one dtype",
+            section.weight.span,
+            label=f"`{moving.name}` is multiplied with it",
+            help="declare both alike, or pass the result of the projection as an input",
+        )
 
 
 def _runs(sections: Sections) -> Iterator[Run]:

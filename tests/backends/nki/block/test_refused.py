@@ -72,6 +72,14 @@ def test_it_is_emitted_otherwise() -> None:
             "pass the result of the projection to this kernel as an input",
         ),
         (
+            text(tokens="T, ", run="scan[T]")
+            .replace("axes B,", "axes B, T <= 16,")
+            .replace("W_in: bf16", "W_in: f32"),
+            "input W_in",
+            "a projection of several tokens needs tokens and weight of one dtype",
+            "declare both alike, or pass the result of the projection as an input",
+        ),
+        (
             text().replace("hidden * W_in", "2 * hidden * hidden * W_in"),
             "sum[Hid]",
             "must be the product of one value per entry and a weight",
