@@ -24,7 +24,8 @@ def refuse_narrow(plan: Plan) -> None:
     for item in narrow:
         if item.name not in weights:
             raise refuse(
-                f"`{item.name}` is {Dtype.F8E4M3.value}, but is no weight of a projection of one token",
+                f"`{item.name}` is {Dtype.F8E4M3.value}, but is no weight of a projection of one "
+                "token",
                 item.span,
                 label="expected bf16, f16 or f32",
             )
