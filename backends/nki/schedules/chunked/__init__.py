@@ -6,19 +6,26 @@ evacuates a whole PSUM bank. Per chunk and lane, nanoseconds of its engine at K 
 bf16:
 
     loads     k, q, v, and k^T, q^T by transposing transfers                     DMA
-    gates     q exp(G), k exp(G), beta k exp(G_last - G)               GpSimdE  870
-    scores    segment sums (0/1 stationary, f32), exp; [k^T k | k^T q]  TensorE  270, ScalarE 250
+    gates     q exp(G), k exp(G), beta k exp(G_last - G); its turn     GpSimdE  870, ScalarE  125
+    scores    segment sums (0/1 stationary, f32), exp; [k^T k | k^T q]  TensorE  270, ScalarE 125
               beta_j decay times both, P^T masked                      VectorE  360, GpSimdE 140
-    inverse   merges 1..16 with masks, 32 and 64 on partition ranges   VectorE 1340, ScalarE 1500,
-                                                                       TensorE 1250
-    carry     w = X v - W S; o; S <- exp(G_last) S + k^T w             VectorE  310, ScalarE  250,
-                                                                       TensorE  280
+    inverse   merges 1..16 side by side, 32 and 64 on partition ranges  VectorE 1030, ScalarE 550,
+                                                                       TensorE  850
+    carry     w = X v - W S; o; S <- exp(G_last) S + k^T w             VectorE  230, ScalarE  375,
+                                                                       GpSimdE 140, TensorE  340
 
-About 2.0 us of each of the three engines; the whole takes 2.4. Program order is the pipeline:
-batches of groups go through the inverse step by step (`steps`), so that the wait of one group for
-an evacuation is filled by the next group's matmuls; between the steps stand small pieces of other
-work (`driver`): the carried states of the batch before, neighbouring lanes side by side, then the
-scores of the batch after in waves (`prepare`). Transfers are issued a batch ahead.
+VectorE works 1.6 us, each of the others 1.2 to 1.5; the whole takes 1.83 (8 lanes, 2,048 tokens).
+Program order is the pipeline: every group goes through the same ticks from its transfers to its
+outputs, each a few ticks behind the one before (`driver`, `prepare`, `steps`), so that at every
+tick some groups are scored, others inverted or carried on, and none waits for itself.
+
+Up to blocks of 32 rows the inverse keeps X with the diagonal blocks of a slot side by side, a
+quarter of the columns: products have stationaries that are zero outside these blocks. X^T, the next
+stationary, is made of X by transposing it with every block in all columns and masking (`inverse`).
+
+Value heads with one key head share k^T k and k^T q: they are rounded to SBUF once, and what each
+head makes of them are passes over 16-bit numbers (1.72 us with two value heads per key head). All
+groups of such a kernel round there, whatever lanes they hold, so that sharing changes no bit.
 
 The chunk follows from the plan: with chunks of 64 tokens a group is eight of them, and so on. Lanes
 are shared among cores by heads or by value columns (`sharding`); with one head its columns are.
@@ -44,7 +51,7 @@ Operands of another dtype than the inputs' (`operands`) are vectors that are com
 tiles of that dtype, and turned on TensorE.
 
 Where nothing is erased (linear attention, Mamba-2) there is no A and nothing to invert: what is
-written is the value. The same stages make P^T alone, and the pipeline has two batches, not three.
+written is the value. The same stages make P^T alone, and no tick is for an inverse.
 
 What stands around the rule is computed by instruction selection (`formulas`, `around`; the layout
 TOKENS of `select.tokens`), from terms and not by any kernel's name. Gates of many chunks are made

@@ -89,6 +89,8 @@ class Around:
     extra: list[Loaded] = field(factory=list)
     results: list[tuple[Output, View]] = field(factory=list)
     """The outputs that are computed, and their tiles."""
+    tables: list[list[Statement]] = field(factory=list)
+    """What ScalarE computes with another function table than that of exp, and what that needs."""
     prologue: list[list[Statement]] = field(factory=list)
     """What scores wait for."""
     late: list[list[Statement]] = field(factory=list)
@@ -147,7 +149,12 @@ class Around:
     @property
     def used(self) -> set[str]:
         """Names that the statements mention."""
-        return used([s for cut in (*self.prologue, *self.late, *self.epilogue) for s in cut])
+        return used([s for cut in (*self.before, *self.epilogue) for s in cut])
+
+    @property
+    def before(self) -> list[list[Statement]]:
+        """All cuts before the rule."""
+        return [*self.tables, *self.prologue, *self.late]
 
     @property
     def shared(self) -> list[Statement]:
@@ -193,10 +200,10 @@ class Around:
         statements = self.blocks[Stage.INPUTS].statements
         tiles = [s.tile for s in statements if isinstance(s, Allocate)]
         narrow = [tile.name for tile in tiles if tile.shape == (CHUNK, SLOTS)]
-        # One function table after the other: the exps of the rule come later.
-        tables = _with_tables(statements)
-        early, late = divided(statements, ("g", "kq_T", "keys_T", *narrow, *tables))
-        self.prologue, self.late = cut(early), cut(late)
+        # Apart: the pipeline does this for several groups at once, loading a table takes long.
+        tables, others = divided(statements, _with_tables(statements))
+        early, late = divided(others, ("g", "kq_T", "keys_T", *narrow))
+        self.tables, self.prologue, self.late = cut(tables), cut(early), cut(late)
         self.epilogue = cut(self.blocks[Stage.OUTPUTS].statements)
 
     def _ones(self) -> View:

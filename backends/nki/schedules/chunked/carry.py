@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from backends.nki.program.build import compare, part
 from backends.nki.program.nodes import F32, Function, Space, View, dtype_of
-from backends.nki.program.numbers import Choice, Name, Query, binary, smallest
+from backends.nki.program.numbers import Choice, Name, Query, smallest
 from backends.nki.program.structures import EMPTY, Item
 from backends.nki.schedules.chunked.addresses import LANE
 from backends.nki.schedules.chunked.operators import ADD, COPY, MULTIPLY
@@ -23,7 +23,7 @@ from backends.nki.schedules.chunked.records import (
 )
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.stage import Stage
-from backends.nki.select.layouts import VECTOR
+from backends.nki.select.layouts import GPSIMD
 
 STEP, POSITION = Name("step"), Name("position")
 OF_LANES = (CHUNK, LANES * VALUES)
@@ -34,7 +34,7 @@ def functions(schedule: Schedule) -> Iterator[Function]:
     if schedule.solves and not schedule.scan.channels:
         yield _solve_writes(schedule)
     yield _carry_state(schedule)
-    yield _decay_lane(schedule)
+    yield _decay_states(schedule)
     yield _decay_and_add(schedule)
     if not schedule.around.output_computed:
         yield _store_output(schedule)
@@ -119,26 +119,25 @@ def _carry_state(schedule: Schedule) -> Function:
     return stage.done()
 
 
-def _decay_lane(schedule: Schedule) -> Function:
+def _decay_states(schedule: Schedule) -> Function:
     doc = (
-        "S <- exp(G_last) S + update for one lane; after the last one the operands' copy.\n\n"
+        "S <- exp(G_last) S + update for every lane, and the operands' copy.\n\n"
         "A single lane waits for that copy, so that it is computed first and by itself."
     )
-    parameters = ("group", "states", "step", "lane")
-    stage = Stage("decay_lane", parameters, doc, schedule.scan.run.span)
+    stage = Stage("decay_states", ("group", "states", "step"), doc, schedule.scan.run.span)
     block = stage.block
     stage.numbers("group", "lanes", "position", "values")
     (update,) = stage.tiles("group", "update")
     high, low = stage.tiles("states", "high", "low")
-    given = (Name("group"), high, update, LANE, STEP)
-    with block.when(compare("==", LANES, 1)) as alone:
-        alone.call("decay_and_add", low, *given)
-    block.call("decay_and_add", high, *given)
-    last = binary("and", compare(">", LANES, 1), compare("==", LANE, LANES - 1))
-    with block.when(last) as body:
+    with block.loop("lane", 0, LANES, exact=True) as (body, lane):
+        given = (Name("group"), high, update, lane, STEP)
+        with body.when(compare("==", LANES, 1)) as alone:
+            alone.call("decay_and_add", low, *given)
+        body.call("decay_and_add", high, *given)
+    with block.when(compare(">", LANES, 1)) as body:
         span = (POSITION * VALUES, LANES * VALUES)
         dst, src = part(low, None, span), part(high, None, span)
-        body.do("tensor_copy", dst=dst, src=src, engine=VECTOR)
+        body.do("tensor_copy", dst=dst, src=src, engine=GPSIMD)
     return stage.done()
 
 

@@ -12,16 +12,17 @@ from backends.nki.program.nodes import (
     Integers,
     Operand,
     Pattern,
+    Space,
     Token,
     View,
 )
-from backends.nki.program.numbers import Literal, Name, Number, Numeric, number
+from backends.nki.program.numbers import ONE, Literal, Name, Number, Numeric, number
 from backends.nki.program.structures import EMPTY, Record, Text
 from backends.nki.schedules.chunked.operators import EQUAL, GREATER, GREATER_EQUAL
-from backends.nki.schedules.chunked.records import CHUNK, PARTITIONS, SQUARE, like
+from backends.nki.schedules.chunked.records import BLOCK, CHUNK, PARTITIONS, SQUARE, like
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.stage import Stage
-from backends.nki.select.layouts import GPSIMD
+from backends.nki.select.layouts import GPSIMD, SCALAR
 
 
 def functions(schedule: Schedule) -> Iterator[Function]:
@@ -90,25 +91,51 @@ def _masks(schedule: Schedule) -> Function:
         "Masks of the inverse, made while the first transfers are under way.",
     )
     block = stage.block
-    (identity,) = stage.tiles("constants", "identity")
+    identity, ones = stage.tiles("constants", "identity", "ones")
     stage.numbers("constants", "levels")
+    element, count = like(identity), CHUNK // BLOCK
     minus_ones = block.tile("minus_ones", SQUARE, F32)
     block.do("memset", dst=minus_ones, value=Literal(-1.0))
     block.comment(
-        "-1 where a merge of blocks of `width` reads A^T[j, i]: j in the first half, i in the\n"
-        "second."
+        "1 on the diagonal blocks of BLOCK_ROWS rows; the blocks of the identity side by side."
     )
+    rows_from, blocks = block.tile("rows_from", SQUARE, F32), block.tile("blocks", SQUARE, element)
+    down, up = ((-1 * BLOCK, count), (0, BLOCK)), ((BLOCK, count), (0, BLOCK))
+    square = part(ones, None, (0, CHUNK))
+    select(block, rows_from, square, down, 1, 0, GREATER_EQUAL)
+    select(block, blocks, rows_from, up, -1, BLOCK - 1, GREATER_EQUAL)
+    found = block.tile("found", (CHUNK, BLOCK), F32, Space.PSUM)
+    with block.loop("first", 0, CHUNK, BLOCK) as (body, first):
+        body.do(
+            "nc_matmul",
+            dst=found,
+            stationary=identity,
+            moving=part(identity, None, (first, BLOCK)),
+            accumulate=compare(">", first, 0),
+        )
+    units = block.tile("units", (CHUNK, BLOCK), element)
+    block.do("tensor_copy", dst=units, src=found, engine=SCALAR)
+    block.comment(
+        "-1 where a merge of blocks of `width` reads A^T[j, i]: j in the first half, i in the\n"
+        "second. Of single rows this is A^T itself; later masks choose what is written instead."
+    )
+    twos = halves(block, minus_ones, ONE, "twos", element)
     with block.each(("width",), Name("MASKED_MERGES")) as body:
-        level = halves(body, minus_ones, Name("width"), "level", like(identity))
+        read = halves(body, minus_ones, Name("width"), "read", element)
+        written = body.tile("written", (CHUNK, BLOCK), F32, Space.PSUM)
+        body.do("nc_matmul", dst=written, stationary=read, moving=units, accumulate=False)
+        level = body.tile("level", (CHUNK, BLOCK), element)
+        body.do("tensor_copy", dst=level, src=written, engine=SCALAR)
         body.append("levels", Name(level.tile.name))
+    block.put("constants", blocks=blocks, units=units, twos=twos)
     if not schedule.doubled_leaf:
         return stage.done()
     if len(schedule.inverses) == 1:
-        _leaves(block, minus_ones, like(identity))
+        _leaves(block, minus_ones, element)
         return stage.done()
     (algorithm,) = stage.numbers("constants", "algorithm")
     with block.when(compare("==", algorithm, Text("neumann"))) as body:
-        _leaves(body, minus_ones, like(identity))
+        _leaves(body, minus_ones, element)
     return stage.done()
 
 

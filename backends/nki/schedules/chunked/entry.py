@@ -7,7 +7,6 @@ from backends.nki.program.nodes import F32, Space, Tile
 from backends.nki.program.numbers import (
     NONE,
     Choice,
-    Largest,
     Literal,
     Name,
     Number,
@@ -23,7 +22,7 @@ from backends.nki.schedules.chunked.sharding import ABREAST, as_many, write_lane
 from gdsl.algorithm.inverses import NAMES
 
 PARTITIONS = 128
-MOST_GROUPS, MOST_WITH_CHANNELS = 8, 6
+MOST_GROUPS = 12
 """Groups in flight that fit SBUF in 16 bits at the largest sizes, chunks of 128 tokens."""
 TEAM, TILES = Name("TEAM"), Name("tiles")
 
@@ -116,13 +115,12 @@ def _params(schedule: Schedule) -> tuple[str, ...]:
 
 
 def _groups(schedule: Schedule) -> Number:
-    """Groups per batch: half the schedule's `group`, which may be an argument, as memory allows."""
-    asked: Number = Literal(max(1, int(schedule.plan.settings["group"]) // 2))
+    """Groups under way: the schedule's `group`, which may be an argument, as memory allows."""
+    asked: Number = Literal(int(schedule.plan.settings["group"]))
     for exposed in schedule.plan.exposed:
         if exposed.key == "group":
-            asked = Largest(Literal(1), Name(exposed.argument) // 2)
-    most = MOST_WITH_CHANNELS if schedule.scan.channels else MOST_GROUPS
-    most = most * schedule.scan.chunk.chunk // PARTITIONS
+            asked = Name(exposed.argument)
+    most = MOST_GROUPS * schedule.scan.chunk.chunk // PARTITIONS
     single = compare("==", schedule.operand_dtype, DtypeName(F32))
     fit = Choice(single, Literal(max(1, most // 2)), Literal(max(1, most)))
     return smallest(asked, as_many(schedule, fit))

@@ -1,6 +1,7 @@
 """Leaves of LEAF rows by doubling (neumann): X = (I + N)(I + N^2)(I + N^4)... with N = -A there.
 
-A leaf is corrected before any merge, X <- X + X (I - X + N X), as often as the dtype needs.
+A leaf is corrected before any merge, X <- X + X (I - X + N X), as often as the dtype needs. X in
+all columns of a slot is called Y here; merges have its blocks side by side.
 """
 
 from __future__ import annotations
@@ -9,11 +10,19 @@ from collections.abc import Iterator
 
 from backends.nki.program.nodes import F32, Function, Space
 from backends.nki.program.numbers import Name
-from backends.nki.schedules.chunked.inverse import mask_scores
+from backends.nki.schedules.chunked.inverse import mask_scores, multiply_by_units
 from backends.nki.schedules.chunked.operators import ADD, SUBTRACT
-from backends.nki.schedules.chunked.records import MATRICES, SLOTS, each_slot, like, tile_of
+from backends.nki.schedules.chunked.records import (
+    CHUNK,
+    MATRICES,
+    NARROW,
+    SLOTS,
+    each_slot,
+    like,
+    tile_of,
+)
 from backends.nki.schedules.chunked.schedule import Schedule
-from backends.nki.schedules.chunked.slots import multiply_slots
+from backends.nki.schedules.chunked.slots import multiply_slots, turn_slots
 from backends.nki.schedules.chunked.stage import Stage
 from backends.nki.select.layouts import SCALAR, VECTOR
 from gdsl.source import Span
@@ -30,6 +39,7 @@ def functions(schedule: Schedule) -> Iterator[Function]:
         _times,
         _add_factor,
         _find_residual,
+        _narrow_leaves,
     ):
         yield write(schedule.scan.solve_span)
 
@@ -41,8 +51,17 @@ def _mask_leaves(origin: Span | None) -> Function:
     (scores,) = stage.of_group("scores")
     (leaves,) = stage.tiles("constants", "leaves")
     N_T = mask_scores(block, "N_T", scores, leaves)
-    block.put("group", N_T=N_T, R=N_T)
-    block.call("start_inverse", Name("constants"), Name("group"))
+    (identity,) = stage.tiles("constants", "identity")
+    X_T = block.tile("X_T", MATRICES, like(N_T))
+    block.do(
+        "tensor_tensor",
+        dst=X_T,
+        data1=N_T,
+        data2=each_slot(identity),
+        op=ADD,
+        engine=VECTOR,
+    )
+    block.put("group", N_T=N_T, X_T=X_T)
     return stage.done()
 
 
@@ -50,19 +69,19 @@ def _turn_leaves(origin: Span | None) -> Function:
     doc = "N and X = I + N from their transposes; N is the first power."
     stage = Stage("turn_leaves", ("constants", "group"), doc, origin)
     block = stage.block
-    block.call("turn_inverse", Name("group"))
-    X, N_T = stage.of_group("X", "N_T")
+    X_T, N_T = stage.of_group("X_T", "N_T")
     (identity,) = stage.tiles("constants", "identity")
-    N = block.tile("N", MATRICES, like(X))
+    Y = turn_slots(block, "Y", X_T, CHUNK, MATRICES)
+    N = block.tile("N", MATRICES, like(Y))
     block.do(
         "tensor_tensor",
         dst=N,
-        data1=X,
+        data1=Y,
         data2=each_slot(identity),
         op=SUBTRACT,
         engine=VECTOR,
     )
-    block.put("group", power=N, power_T=N_T)
+    block.put("group", Y=Y, power=N, power_T=N_T)
     return stage.done()
 
 
@@ -93,11 +112,20 @@ def _times(origin: Span | None) -> Function:
 
 
 def _add_factor(origin: Span | None) -> Function:
-    doc = "X <- X + X F, as a merge adds X M."
+    doc = "X <- X + X F, and the same transposed."
     stage = Stage("add_factor", ("constants", "group"), doc, origin)
-    (factor,) = stage.tiles("group", "factor")
-    stage.block.put("group", M=factor)
-    stage.block.call("merge_write", Name("constants"), Name("group"))
+    block = stage.block
+    Y, X_T, F = stage.of_group("Y", "X_T", "factor")
+    (identity,) = stage.tiles("constants", "identity")
+    change_T = block.tile("change_T", MATRICES, F32, Space.PSUM)
+    changed = block.tile("changed", MATRICES, F32, Space.PSUM)
+    multiply_slots(block, change_T, F, X_T)
+    block.do("nc_matmul", dst=changed, stationary=identity, moving=Y, accumulate=False)
+    multiply_slots(block, changed, X_T, F, accumulate=True)
+    new, new_T = block.tile("new", MATRICES, like(Y)), block.tile("new_T", MATRICES, like(Y))
+    block.do("tensor_copy", dst=new, src=changed, engine=SCALAR)
+    block.do("tensor_tensor", dst=new_T, data1=change_T, data2=X_T, op=ADD, engine=VECTOR)
+    block.put("group", Y=new, X_T=new_T)
     return stage.done()
 
 
@@ -105,12 +133,12 @@ def _find_residual(origin: Span | None) -> Function:
     doc = "F = I - X + N X: what a leaf's inverse is still wrong by."
     stage = Stage("find_residual", ("constants", "group"), doc, origin)
     block = stage.block
-    X, N_T = stage.of_group("X", "N_T")
+    Y, N_T = stage.of_group("Y", "N_T")
     (identity,) = stage.tiles("constants", "identity_f32")
     product = block.tile("product", MATRICES, F32, Space.PSUM)
-    multiply_slots(block, product, N_T, X)
-    rest, residual = block.tile("rest", MATRICES, F32), block.tile("residual", MATRICES, like(X))
-    block.do("tensor_tensor", dst=rest, data1=product, data2=X, op=SUBTRACT, engine=VECTOR)
+    multiply_slots(block, product, N_T, Y)
+    rest, residual = block.tile("rest", MATRICES, F32), block.tile("residual", MATRICES, like(Y))
+    block.do("tensor_tensor", dst=rest, data1=product, data2=Y, op=SUBTRACT, engine=VECTOR)
     block.do(
         "tensor_tensor",
         dst=residual,
@@ -120,4 +148,18 @@ def _find_residual(origin: Span | None) -> Function:
         engine=VECTOR,
     )
     block.put("group", factor=residual)
+    return stage.done()
+
+
+def _narrow_leaves(origin: Span | None) -> Function:
+    doc = "The leaves of X side by side, as merges have them."
+    stage = Stage("narrow_leaves", ("constants", "group"), doc, origin)
+    block = stage.block
+    (X_T,) = stage.of_group("X_T")
+    (units,) = stage.tiles("constants", "units")
+    product = block.tile("product", NARROW, F32, Space.PSUM)
+    multiply_by_units(block, product, X_T, units)
+    X = block.tile("X", NARROW, like(X_T))
+    block.do("tensor_copy", dst=X, src=product, engine=SCALAR)
+    block.put("group", X=X)
     return stage.done()

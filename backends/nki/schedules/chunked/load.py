@@ -17,9 +17,10 @@ from backends.nki.program.numbers import (
     Name,
     Number,
     binary,
+    product,
     smallest,
 )
-from backends.nki.program.structures import EMPTY, Item, Record, Slice, Text
+from backends.nki.program.structures import EMPTY, Item, Length, Record, Slice, Text
 from backends.nki.schedules.chunked.alive import words_of
 from backends.nki.schedules.chunked.gates import per_slot
 from backends.nki.schedules.chunked.prepare import Step
@@ -42,6 +43,8 @@ COUNT, POSITION, FIRST_CHUNK = Name("count"), Name("position"), Name("chunk")
 
 def functions(schedule: Schedule) -> Iterator[Function]:
     """Yield `load_group`, and what keeps live tokens where a kernel has a length per row."""
+    if schedule.shares:
+        yield _distinct_keys(schedule)
     yield _load_group(schedule)
     if schedule.scan.valid is not None:
         # What the kernel itself stored in HBM has the text's dtype, whatever the caller's tensors
@@ -144,17 +147,14 @@ def _load_group(schedule: Schedule) -> Function:
         **{name: Name(name) for name in ("q_sb", "k_sb", "p_sb") if name in vectors},
         **({"v": Name("v_sb")} if "v_sb" in vectors else {}),
         **{name: Name(name) for name in turned},
-        "scaled_levels": EMPTY,
-        "scaled_columns": EMPTY,
     }
-    if not scan.channels:
-        del fields["scaled_levels"]
-    if not (scan.channels and scan.formulas.own_read):
-        del fields["scaled_columns"]
+    fields |= {"scaled_levels": EMPTY} if scan.channels else {}
+    fields |= {"scaled_columns": EMPTY} if scan.channels and scan.formulas.own_read else {}
+    fields |= {"heads": Name("heads")} if schedule.shares else {}
     around = schedule.around
     kept = [extra.name for extra in around.extra]
     kept += ["v_sb"] if "v_sb" in around.used else []
-    kept += ["sizes"] if around.prologue or around.late else []
+    kept += ["sizes"] if around.before else []
     fields |= {name: Name(name) for name in kept}
     block.let_named("group", Record(tuple(fields.items())))
     if scan.channels:
@@ -163,6 +163,33 @@ def _load_group(schedule: Schedule) -> Function:
     else:
         block.call("spread_decays", Name("group"))
     return stage.done("group")
+
+
+def _distinct_keys(schedule: Schedule) -> Function:
+    doc = "Slots whose keys and queries no earlier one has, and which of them every slot has."
+    stage = Stage("distinct_keys", ("k_offsets", "q_offsets", "sizes"), doc)
+    block, own, of_slot = stage.block, Name("own"), Name("of_slot")
+    keys, queries = Name("k_offsets"), Name("q_offsets")
+    block.comment("Every lane rounds alike, whatever lanes it meets.")
+    sharing = block.let_named("sharing", product(stage.numbers("sizes", *schedule.grouped)))
+    block.let_named("own", EMPTY)
+    block.let_named("of_slot", EMPTY)
+    with block.loop("slot", 0, Length(keys)) as (body, slot):
+        found = body.let_named("found", Length(own))
+        with body.loop("place", 0, Length(own)) as (inner, place):
+            other = Item(own, place)
+            same = binary(
+                "and",
+                compare("==", Item(keys, other), Item(keys, slot)),
+                compare("==", Item(queries, other), Item(queries, slot)),
+            )
+            with inner.when(binary("and", compare(">", sharing, 1), same)) as equal:
+                equal.let_named("found", place)
+        with body.when(compare("==", found, Length(own))) as new:
+            new.append("own", slot)
+        body.append("of_slot", found)
+    block.let_named("heads", Record((("own", own), ("of_slot", of_slot), ("sharing", sharing))))
+    return stage.done("heads")
 
 
 def _clear_tail(block: Block, tiles: Iterable[View]) -> None:
@@ -191,6 +218,10 @@ def _transfers(schedule: Schedule, stage: Stage, tiles: Mapping[str, View]) -> N
                 item = sources[name][0]
                 body.append(f"{_stem(name)}_offsets", schedule.where.offset(item.name, token))
             body.append("lengths", smallest(CHUNK, Name("total") - token))
+    if schedule.shares:
+        block.call(
+            "distinct_keys", Name("k_offsets"), Name("q_offsets"), Name("sizes"), result="heads"
+        )
     lengths = Name("lengths")
     together = binary("or", compare("==", STEPS, 1), compare("==", Item(lengths, STEPS - 1), CHUNK))
     share = block.let_named("share", Choice(together, SLOTS, ONE))

@@ -9,6 +9,7 @@ from backends.nki.program.numbers import Literal
 from backends.nki.program.structures import tupled
 from backends.nki.schedules.chunked import (
     alive,
+    blocks,
     carry,
     carry_channel,
     checkpoints,
@@ -31,14 +32,15 @@ from backends.nki.schedules.chunked.around import Around
 from backends.nki.schedules.chunked.before import Before
 from backends.nki.schedules.chunked.entry import write_entry
 from backends.nki.schedules.chunked.front import front_of
-from backends.nki.schedules.chunked.prepare import Wave, numbers, prepare
-from backends.nki.schedules.chunked.records import BANK
+from backends.nki.schedules.chunked.prepare import Part, numbers, prepare
+from backends.nki.schedules.chunked.records import BANK, QUADRANT
 from backends.nki.schedules.chunked.scan import scan_of
 from backends.nki.schedules.chunked.schedule import Schedule
 from gdsl.algorithm.plan import Plan
 
 PARTITIONS = 128
-MASKED_WIDTHS = (1, 2, 4, 8, 16)
+AHEAD, TOGETHER = 4, 4
+MASKED_WIDTHS = (2, 4, 8, 16)
 """Merges below the 32 partitions that an operand can begin at."""
 
 
@@ -77,7 +79,7 @@ def _functions(schedule: Schedule) -> tuple[Function, ...]:
         load,
         prologue,
         scores_channel if schedule.scan.channels else scores,
-        *((inverse, leaves, steps) if schedule.solves else ()),
+        *((leaves, inverse, blocks, steps) if schedule.solves else ()),
         *((carry_channel,) if schedule.scan.channels and schedule.solves else ()),
         carry,
         checkpoints,
@@ -87,14 +89,16 @@ def _functions(schedule: Schedule) -> tuple[Function, ...]:
     ):
         found += stage.functions(schedule)
         if stage in (scores, scores_channel):
-            found.append(prepare(_waves(schedule)))
+            found.append(
+                prepare([*(p for parts in _tabled(schedule) for p in parts), *_parts(schedule)])
+            )
     return tuple(found)
 
 
 def _constants(schedule: Schedule, before: Before) -> tuple[Constant, ...]:
     chunk = schedule.scan.chunk.chunk
     masked = [width for width in MASKED_WIDTHS if width < chunk]
-    blocks = [width for width in (32, 64) if width < chunk]
+    wide = [width for width in (32, 64) if width < chunk]
     found = [
         Constant("CHUNK", Literal(chunk), "tokens per chunk, on partitions"),
         Constant("PARTITIONS", Literal(PARTITIONS), "most keys"),
@@ -106,36 +110,53 @@ def _constants(schedule: Schedule, before: Before) -> tuple[Constant, ...]:
         ),
         Constant("LANES", Literal(BANK // PARTITIONS), "lanes among them, by their values"),
         Constant("TEAM", Literal(16), "lanes whose states are on chip together"),
+        Constant("LOAD_TICKS", Literal(AHEAD), "ticks from the transfers of a group to their use"),
         Constant("GATE_COLUMNS", Literal(128), "chunks whose gates are computed together"),
     ]
     if schedule.solves:
         found += [
             Constant("MASKED_MERGES", tupled(*masked), "merges that select their blocks by a mask"),
-            Constant("BLOCK_MERGES", tupled(*blocks), "merges whose blocks are partition ranges"),
+            Constant("BLOCK_ROWS", Literal(min(QUADRANT, chunk)), "rows of what they merge to"),
+            Constant("BLOCK_MERGES", tupled(*wide), "merges whose blocks are partition ranges"),
         ]
     if leaf := schedule.doubled_leaf:
         found.append(Constant("LEAF", Literal(leaf), "rows of a leaf that neumann doubles"))
     if schedule.scan.channels:
         found += scores_channel.constants(schedule)
-    found.append(Constant("WAVES", numbers(_waves(schedule)), "steps of preparing scores"))
+    loaded, tabled = _tabled(schedule)
+    first, last = (sum(step.count for part in parts for step in part) for parts in (loaded, tabled))
+    if tabled:
+        found += [
+            Constant("TOGETHER", Literal(TOGETHER), "groups that share the loading of a table"),
+            Constant("LOADED", numbers(loaded), "steps before that, tick by tick"),
+            Constant("TABLED", numbers(tabled, first), "steps that need the table, tick by tick"),
+        ]
+    steps = numbers(_parts(schedule), first + last)
+    found.append(Constant("PARTS", steps, "steps of preparing scores, tick by tick"))
     names = {constant.name for constant in found}
     return (*found, *(c for c in before.constants if c.name not in names))
 
 
-def _waves(schedule: Schedule) -> tuple[Wave, ...]:
-    """The steps from loaded vectors to scores, with what is computed before the rule."""
+def _tabled(schedule: Schedule) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+    """The steps with another function table, tick by tick, and those before them."""
     vectors, values = load.steps(schedule)
+    tables = tuple((step,) for step in prologue.tables(schedule))
+    return tuple((step,) for step in (*vectors, *values)) if tables else (), tables
+
+
+def _parts(schedule: Schedule) -> tuple[Part, ...]:
+    """The other steps from loaded vectors to scores, tick by tick."""
+    vectors, values = ((), ()) if _tabled(schedule)[1] else load.steps(schedule)
     before, late = prologue.early(schedule), prologue.late(schedule)
-    early = (*vectors, *values, *before)
-    if schedule.scan.channels and not (before or late):
-        # Nobody but the carried state waits for the values.
-        *chain, last = (*vectors, *scores_channel.steps(schedule))
-        return ((*((step,) for step in chain), (last, *values)),)
     if schedule.scan.channels:
-        chain = [*early, *scores_channel.steps(schedule), *late]
-        return (tuple((step,) for step in chain),)
-    waves = scores.waves(schedule)
-    if not early and not late:
-        return waves
-    parts = (part for wave in waves for part in wave)
-    return ((*((step,) for step in early), *parts, *((step,) for step in late)),)
+        # Nobody but the carried state waits for the values.
+        # What is computed before takes live tokens, though.
+        first, then = (values, ()) if before else ((), values)
+        steps = (*vectors, *first, *before, *scores_channel.steps(schedule), *then, *late)
+        return tuple((step,) for step in steps)
+    early = (*vectors, *values, *before)
+    return (
+        *((step,) for step in early),
+        *scores.parts(schedule),
+        *((step,) for step in late),
+    )

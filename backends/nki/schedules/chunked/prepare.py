@@ -15,21 +15,24 @@ from backends.nki.schedules.chunked.stage import Stage
 
 @frozen
 class Step:
-    """A call of a function of the program, `count` times with 0, 1, ... as the last argument."""
+    """A call of a function of the program.
+
+    If `count` is more than 1 that often, with `first`, `first` + 1, ... as the last argument.
+    """
 
     function: str
     arguments: tuple[Operand, ...]
     count: int = 1
+    first: int = 0
 
 
 Part = tuple[Step, ...]
-Wave = tuple[Part, ...]
-"""Parts that groups go through one behind the other: group i takes part p at time i + p."""
+"""What a group does at one tick of the pipeline."""
 
 
-def prepare(waves: Sequence[Wave]) -> Function:
+def prepare(parts: Sequence[Part]) -> Function:
     """Return `prepare(constants, group, stage)`, which takes the step that `stage` says."""
-    steps = [step for wave in waves for part in wave for step in part]
+    steps = [step for part in parts for step in part]
     last = sum(step.count for step in steps) - 1
     doc = f"Step 0 to {last} on the way from loaded vectors to scores."
     stage = Stage("prepare", ("constants", "group", "stage"), doc)
@@ -37,16 +40,13 @@ def prepare(waves: Sequence[Wave]) -> Function:
     return stage.done()
 
 
-def numbers(waves: Sequence[Wave]) -> Values:
-    """Return the steps of every part of every wave by their numbers."""
-    first, found = 0, []
-    for wave in waves:
-        parts = []
-        for part in wave:
-            count = sum(step.count for step in part)
-            parts.append(tupled(*range(first, first + count)))
-            first += count
-        found.append(Values(tuple(parts)))
+def numbers(parts: Sequence[Part], first: int = 0) -> Values:
+    """Return the steps of every part by their numbers, which begin at `first`."""
+    found = []
+    for part in parts:
+        count = sum(step.count for step in part)
+        found.append(tupled(*range(first, first + count)))
+        first += count
     return Values(tuple(found))
 
 
@@ -54,7 +54,7 @@ def _choose(block: Block, steps: Sequence[Step], first: int) -> None:
     """Add the calls of steps whose numbers begin at `first`, one decision inside the other."""
     taken, stage = steps[0], Name("stage")
     after = first + taken.count
-    more = (stage - first,) if taken.count > 1 else ()
+    more = (stage - (first - taken.first),) if taken.count > 1 else ()
     if len(steps) == 1:
         block.call(taken.function, *taken.arguments, *more)
         return

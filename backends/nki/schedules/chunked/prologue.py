@@ -46,7 +46,7 @@ def functions(schedule: Schedule) -> Iterator[Function]:
         )
     if around.log_computed:
         yield _live_decays(schedule)
-    cuts = [*around.prologue, *around.late]
+    cuts = around.before
     later = [s for cut in around.epilogue for s in cut]
     for place, statements in enumerate(cuts):
         rest = [s for cut in cuts[place + 1 :] for s in cut]
@@ -61,15 +61,21 @@ def functions(schedule: Schedule) -> Iterator[Function]:
         )
 
 
+def tables(schedule: Schedule) -> tuple[Step, ...]:
+    """Return the steps of `prepare` that groups take together."""
+    return _steps(0, len(schedule.around.tables))
+
+
 def early(schedule: Schedule) -> tuple[Step, ...]:
     """Return the steps of `prepare` that scores wait for."""
-    return _steps(0, len(schedule.around.prologue))
+    first = len(schedule.around.tables)
+    return _steps(first, first + len(schedule.around.prologue))
 
 
 def late(schedule: Schedule) -> tuple[Step, ...]:
     """Return the steps of `prepare` that only the rest of the rule waits for."""
-    first = len(schedule.around.prologue)
-    return _steps(first, first + len(schedule.around.late))
+    last = len(schedule.around.before)
+    return _steps(last - len(schedule.around.late), last)
 
 
 def _steps(first: int, last: int) -> tuple[Step, ...]:
@@ -80,7 +86,7 @@ def _steps(first: int, last: int) -> tuple[Step, ...]:
 def fields_of(schedule: Schedule) -> Fields:
     """Return what each record holds, in the order in which records are found."""
     around, kernel = schedule.around, schedule.scan.kernel
-    made: list[Statement] = [s for cut in (*around.prologue, *around.late) for s in cut]
+    made: list[Statement] = [s for cut in around.before for s in cut]
     group = {*TILES["group"], *_NUMBERS, *_WIDTHS, "q_sb", "k_sb", "v_sb", *defined(made)}
     group |= {loaded.name for loaded in around.extra}
     axes = [axis.name for axis in kernel.axes]

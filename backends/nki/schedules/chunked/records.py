@@ -15,6 +15,8 @@ CHUNK = Name("CHUNK")
 PARTITIONS = Name("PARTITIONS")
 BANK = 512
 """fp32 columns of a PSUM bank."""
+QUADRANT = 32
+"""Partitions that an operand can begin at multiples of."""
 SUMMED = 16
 """Tokens whose log decays are summed before the exp that carries a state on, half of the rows that
 a matmul can be cut to. A smaller sum is rounded less."""
@@ -29,6 +31,9 @@ OPERAND = Element("query.dtype", 4)
 SQUARE = (CHUNK, CHUNK)
 PER_KEY = (CHUNK, SLOTS * KEYS)
 MATRICES = (CHUNK, SLOTS * CHUNK)
+BLOCK = Name("BLOCK_ROWS")
+NARROW = (CHUNK, SLOTS * BLOCK)
+"""The diagonal blocks of a matrix per slot, side by side."""
 PAIR = 2 * CHUNK
 """Columns of a slot's two score matrices."""
 BOTH = (CHUNK, SLOTS * PAIR)
@@ -55,6 +60,9 @@ TILES: dict[str, dict[str, _Row]] = {
         **_rows(OPERAND, SQUARE, "identity"),
         # -1 above the diagonal of the blocks of LEAF rows.
         **_rows(OPERAND, SQUARE, "leaves"),
+        # 1 on the diagonal blocks; -1 where blocks of two rows have A^T; the identity's blocks.
+        **_rows(OPERAND, SQUARE, "blocks", "twos"),
+        **_rows(OPERAND, (CHUNK, BLOCK), "units"),
         **_rows(U8, SQUARE, "diagonal"),
     },
     "states": {
@@ -104,7 +112,10 @@ TILES: dict[str, dict[str, _Row]] = {
         **_rows(OPERAND, (KEYS, SLOTS * PAIR), "rows"),
         **_rows(OPERAND, TURNED, "row_factor"),
         # The inverse so far and its transpose; the operands of its next steps.
-        **_rows(OPERAND, MATRICES, "X", "X_T", "R", "M", "N_T", "power", "power_T", "factor"),
+        **_rows(OPERAND, MATRICES, "A_T", "X_T"),
+        **_rows(OPERAND, NARROW, "X", "M", "corner"),
+        # The same of leaves that are doubled.
+        **_rows(OPERAND, MATRICES, "Y", "Y_T", "N_T", "power", "power_T", "factor"),
         # What is written, and the output of a chunk before it is scaled.
         **_rows(OPERAND, (CHUNK, LANES * VALUES), "w"),
         **_rows(F32, (CHUNK, LANES * VALUES), "output", space=Space.PSUM),

@@ -11,6 +11,7 @@ from backends.nki.program.outline import names_in
 from backends.nki.program.structures import DtypeName, DtypeOf
 from backends.nki.schedules.chunked.addresses import Addresses
 from backends.nki.schedules.chunked.around import Around
+from backends.nki.schedules.chunked.formulas import inputs_in
 from backends.nki.schedules.chunked.scan import Scan
 from backends.nki.schedules.chunked.stage import Stage
 from gdsl.algorithm.chunk_plan import DeltaSolve, Inverse, InverseKind
@@ -40,6 +41,23 @@ class Schedule:
     def solves(self) -> bool:
         """Whether something is erased, so that there is a system to solve for what is written."""
         return self.scan.chunk.solve is not None
+
+    @property
+    def shares(self) -> bool:
+        """Whether products of keys may be made once for lanes with the same keys and queries."""
+        f = self.scan.formulas
+        apart = f.own_read or self.scan.before_decay or f.key.computed or f.query.computed
+        for side in (f.tokens, f.gates):
+            # A factor of each value head (as beta may be) makes a key of its own.
+            others = inputs_in(side, (f.key.factor,)).values()
+            apart |= any(set(self.grouped) & set(item.type.axes) for item in others)
+        return bool(self.grouped) and self.solves and not self.scan.channels and not apart
+
+    @property
+    def grouped(self) -> tuple[str, ...]:
+        """The axes of value heads that have one key and one query together."""
+        known = {*self.scan.key.type.axes, *self.scan.query.type.axes}
+        return tuple(axis for axis in self.scan.mapped if axis not in known)
 
     @property
     def columns(self) -> str:

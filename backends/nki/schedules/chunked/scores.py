@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from backends.nki.program.build import compare, part
+from backends.nki.program.build import Block, compare, part
 from backends.nki.program.nodes import F32, Function, Pattern, Space, Tile, View
-from backends.nki.program.numbers import ONE, ZERO, Name, Number, number
+from backends.nki.program.numbers import ONE, ZERO, Name, Number, binary, number, smallest
+from backends.nki.program.structures import Item, Length, Text
 from backends.nki.schedules.chunked.constants import select
 from backends.nki.schedules.chunked.gates import beta_of, per_slot
 from backends.nki.schedules.chunked.operators import EXP, GREATER, GREATER_EQUAL, MULTIPLY
-from backends.nki.schedules.chunked.prepare import Step, Wave
+from backends.nki.schedules.chunked.prepare import Part, Step
 from backends.nki.schedules.chunked.records import (
     BANK,
     BOTH,
@@ -27,28 +28,34 @@ from backends.nki.schedules.chunked.records import (
     TURNED,
     like,
     slot_of,
+    tile_of,
 )
 from backends.nki.schedules.chunked.rows import first_half, queries, rows_of
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.slots import turn_slots
 from backends.nki.schedules.chunked.stage import Stage
-from backends.nki.select.layouts import GPSIMD
+from backends.nki.select.layouts import GPSIMD, SCALAR
 
 
-def waves(schedule: Schedule) -> tuple[Wave, ...]:
-    """Return the steps from loaded vectors to scores.
+def parts(schedule: Schedule) -> tuple[Part, ...]:
+    """Return the steps from loaded vectors to scores, tick by tick.
 
     Scaling begins first, since GpSimdE takes longest, and is waited for last.
     """
     constants, group = Name("constants"), Name("group")
-    slots = BANK // schedule.scan.chunk.chunk
+    half = BANK // schedule.scan.chunk.chunk // 2
+    shared = (Step("share_products", (group,)), Step("select_products", (group,)))
+    blocks = Step("find_blocks", (constants, group))
     return (
-        ((Step("scale_vectors", (group,)),),),
         (
-            (Step("sum_segments", (constants, group)),),
-            (Step("multiply_keys", (group,)), Step("make_scores", (group,), slots)),
+            Step("sum_segments", (constants, group)),
+            *(shared if schedule.shares else ()),
+            Step("scale_vectors", (group,)),
         ),
-        ((Step("turn_queries", (group,)),),),
+        (),
+        (Step("multiply_keys", (group,)), Step("make_scores", (group,), half)),
+        (Step("make_scores", (group,), half, half), Step("turn_queries", (group,))),
+        *(((blocks,),) if schedule.solves else ()),
     )
 
 
@@ -59,6 +66,9 @@ def functions(schedule: Schedule) -> Iterator[Function]:
     yield _turn_queries(schedule)
     yield _sum_segments(schedule)
     yield _multiply_keys(schedule)
+    if schedule.shares:
+        yield _share_products(schedule)
+        yield _select_products(schedule)
     yield _make_scores(schedule)
 
 
@@ -145,7 +155,16 @@ def _sum_segments(schedule: Schedule) -> Function:
         is_stationary_onezero=True,
         accumulate=False,
     )
-    decay = block.tile("decay", MATRICES, F32)
+    whole = block.inner() if schedule.shares else block
+    whole.create(Tile("decay", MATRICES, F32, Space.SBUF))
+    if schedule.shares:
+        block.comment(
+            "Shared products are 16-bit numbers in SBUF: so are their factors, for speed."
+        )
+        q_sb, low = stage.tiles("group", "q_sb")[0], block.inner()
+        low.create(Tile("decay", MATRICES, like(q_sb), Space.SBUF))
+        block.decide(_shared(), low, whole)
+    decay = tile_of("group", "decay")
     block.do("activation", dst=decay, op=EXP, data=segments)
     block.put("group", decay=decay)
     return stage.done()
@@ -172,27 +191,86 @@ def _sum_both(stage: Stage) -> Function:
     return stage.done()
 
 
+def _shared() -> Number:
+    """Whether lanes of the kernel have keys in common."""
+    return compare(">", _sharing(), 1)
+
+
+def _sharing() -> Number:
+    return Item(Item(Name("group"), Text("heads")), Text("sharing"))
+
+
+def _own() -> Number:
+    return Item(Item(Name("group"), Text("heads")), Text("own"))
+
+
 def _multiply_keys(schedule: Schedule) -> Function:
     doc = (
-        "k_j . k_i and k_j . q_i of every slot, side by side."
+        "k_j . k_i and k_j . q_i of every slot, side by side"
         if schedule.solves
-        else "k_j . q_i of every slot."
-    )
+        else "k_j . q_i of every slot"
+    ) + (", unless slots share them." if schedule.shares else ".")
     stage = Stage("multiply_keys", ("group",), doc, schedule.scan.solve_span)
-    block = stage.block
     (kq_T,) = stage.of_group("kq_T")
     (columns,) = stage.of_group(schedule.columns) if schedule.columns != "kq_T" else (kq_T,)
-    products = block.tile("products", BOTH, F32, Space.PSUM)
-    with block.loop("slot", 0, SLOTS) as (body, slot):
-        body.do(
-            "nc_matmul",
-            dst=rows_of(schedule, products, slot),
-            stationary=part(columns, None, (slot * PAIR, CHUNK)),
-            moving=rows_of(schedule, kq_T, slot),
-            accumulate=False,
-        )
-    block.put("group", products=products)
+
+    def multiply(block: Block) -> None:
+        products = block.tile("products", BOTH, F32, Space.PSUM)
+        with block.loop("slot", 0, SLOTS) as (body, slot):
+            body.do(
+                "nc_matmul",
+                dst=rows_of(schedule, products, slot),
+                stationary=part(columns, None, (slot * PAIR, CHUNK)),
+                moving=rows_of(schedule, kq_T, slot),
+                accumulate=False,
+            )
+        block.put("group", products=products)
+
+    if not schedule.shares:
+        multiply(stage.block)
+        return stage.done()
+    with stage.block.when(compare("==", _sharing(), 1)) as block:
+        multiply(block)
     return stage.done()
+
+
+def _share_products(schedule: Schedule) -> Function:
+    doc = "k_j . k_i and k_j . q_i once for slots with the same keys, as operands."
+    stage = Stage("share_products", ("group",), doc, schedule.scan.solve_span)
+    (kq_T,) = stage.of_group("kq_T")
+    with stage.block.when(_shared()) as block:
+        own = block.let_named("own", _own())
+        count = block.let_named("count", Length(own))
+        found = block.tile("found", (CHUNK, count * PAIR), F32, Space.PSUM)
+        with block.loop("place", 0, count) as (body, place):
+            _multiply(body, found, kq_T, place, body.let_named("slot", Item(own, place)))
+        products = block.tile("products", (CHUNK, count * PAIR), like(kq_T))
+        with block.loop("first", 0, count * PAIR, BANK) as (body, first):
+            span = (first, body.let_named("width", smallest(BANK, count * PAIR - first)))
+            dst, src = part(products, None, span), part(found, None, span)
+            body.do("tensor_copy", dst=dst, src=src, engine=SCALAR)
+        block.put("group", products=products)
+    return stage.done()
+
+
+def _select_products(schedule: Schedule) -> Function:
+    doc = "Zeros for shared k_j . q_i where j comes after i."
+    stage = Stage("select_products", ("group",), doc, schedule.scan.solve_span)
+    stage.of_group()
+    with stage.block.when(_shared()) as block:
+        (products,) = stage.inside(block).tiles("group", "products")
+        _select_upto(block, products, Length(_own()))
+    return stage.done()
+
+
+def _multiply(block: Block, products: View, kq_T: View, place: Number, slot: Number) -> None:
+    block.do(
+        "nc_matmul",
+        dst=slot_of(products, place, PAIR),
+        stationary=part(kq_T, None, (slot * PAIR, CHUNK)),
+        moving=slot_of(kq_T, slot, PAIR),
+        accumulate=False,
+    )
 
 
 def _make_scores(schedule: Schedule) -> Function:
@@ -221,19 +299,33 @@ def _make_scores(schedule: Schedule) -> Function:
     (scores,) = stage.tiles("group", "scores")
     beta = beta_of(schedule, stage)
     with block.when(compare("<", slot, SLOTS)) as body:
+        place: Number = slot
+        if schedule.shares:
+            of_slot = Item(Item(Name("group"), Text("heads")), Text("of_slot"))
+            place = body.let_named("place", Item(of_slot, slot))
         body.do(
             "scalar_tensor_tensor",
             dst=rows_of(schedule, scores, slot),
-            data=rows_of(schedule, products, slot),
+            data=rows_of(schedule, products, place),
             op0=MULTIPLY,
             operand0=beta(body, slot),
             op1=MULTIPLY,
             operand1=factor(slot),
         )
-    with block.when(compare("==", slot, SLOTS - 1)) as last:
-        upto = ((0, SLOTS), (1, CHUNK))
-        select(last, queries(scores), queries(scores), upto, -1, 0, GREATER_EQUAL)
+    if not schedule.shares:
+        with block.when(compare("==", slot, SLOTS - 1)) as last:
+            _select_upto(last, scores, SLOTS)
+        return stage.done()
+    done = binary("and", compare("==", slot, SLOTS - 1), compare("==", _sharing(), 1))
+    with block.when(done) as last:
+        _select_upto(last, scores, SLOTS)
     return stage.done()
+
+
+def _select_upto(block: Block, scores: View, count: Number) -> None:
+    """Zeros in every second matrix where the row comes after the column."""
+    queries = Pattern(scores.tile, ((count * PAIR, CHUNK), (PAIR, count), (ONE, CHUNK)), CHUNK)
+    select(block, queries, queries, ((0, count), (1, CHUNK)), -1, 0, GREATER_EQUAL)
 
 
 def _twice(decay: View, slot: Number) -> Pattern:

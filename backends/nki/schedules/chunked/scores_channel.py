@@ -26,6 +26,7 @@ from backends.nki.schedules.chunked.records import (
     CHUNK,
     KEYS,
     PAIR,
+    QUADRANT,
     SLOTS,
     SQUARE,
     TURNED,
@@ -46,8 +47,6 @@ from backends.nki.select.layouts import GPSIMD, SCALAR, VECTOR
 from gdsl.algorithm.chunk_plan import AnchoredSegments
 
 PARTITIONS = 128
-QUADRANT = 32
-"""Partitions that an operand can begin at multiples of."""
 
 CONSTANTS, GROUP = Name("constants"), Name("group")
 SUBBLOCK, TILE, ROW = Name("SUBBLOCK"), Name("TILE"), Name("row")
@@ -109,6 +108,7 @@ def steps(schedule: Schedule) -> tuple[Step, ...]:
         found.append(Step("scale_level", (*both, Literal(place), engine)))
         found.append(Step("add_level", (*both, Literal(place))))
     found.append(Step("round_scores", (GROUP,)))
+    found += [Step("find_blocks", both)] if schedule.solves else []
     return tuple(found)
 
 

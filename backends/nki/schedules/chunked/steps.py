@@ -1,7 +1,6 @@
 """The steps of an inverse as the plan has it, and the choice of the function for each.
 
-A step is (action, argument, level whose mask is applied first or None). Every group of a batch
-takes one before any takes the next, so that no engine waits for the end of a chain.
+A step is (action, argument, whether X^T is made from X beside it); a group takes one at a tick.
 """
 
 from __future__ import annotations
@@ -10,9 +9,10 @@ from collections.abc import Iterator
 
 from backends.nki.program.build import Block, compare
 from backends.nki.program.nodes import F32, Function, Unpack
-from backends.nki.program.numbers import NONE, Choice, Literal, Name, Number, Numeric
+from backends.nki.program.numbers import NONE, Choice, Literal, Name, Number, Numeric, binary
 from backends.nki.program.structures import DtypeName, Length, Text, Values, tupled
 from backends.nki.refusal import refuse
+from backends.nki.schedules.chunked.records import QUADRANT
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.stage import Stage
 from gdsl.algorithm.chunk_plan import Inverse, InverseKind
@@ -21,16 +21,17 @@ CONSTANTS, GROUP, ARGUMENT = Name("constants"), Name("group"), Name("argument")
 MASKED_MERGES = Name("MASKED_MERGES")
 
 CALLS: dict[str, tuple[str, tuple[Number, ...]]] = {
-    "pairs": ("start_inverse", (CONSTANTS, GROUP)),
-    "turn": ("turn_inverse", (GROUP,)),
     "leaves": ("mask_leaves", (CONSTANTS, GROUP)),
     "turn leaves": ("turn_leaves", (CONSTANTS, GROUP)),
     "square": ("square_power", (GROUP, ARGUMENT)),
     "add": ("add_factor", (CONSTANTS, GROUP)),
     "residual": ("find_residual", (CONSTANTS, GROUP)),
-    "mask": ("mask_merge", (CONSTANTS, GROUP, ARGUMENT)),
-    "merge read": ("merge_read", (GROUP,)),
-    "merge write": ("merge_write", (CONSTANTS, GROUP)),
+    "narrow": ("narrow_leaves", (CONSTANTS, GROUP)),
+    "pairs": ("find_pairs", (CONSTANTS, GROUP)),
+    "start": ("start_inverse", (CONSTANTS, GROUP)),
+    "read": ("merge_read", (CONSTANTS, GROUP, ARGUMENT)),
+    "write": ("merge_write", (CONSTANTS, GROUP, ARGUMENT)),
+    "widen": ("widen_inverse", (CONSTANTS, GROUP)),
     "block read": ("block_read", (GROUP, ARGUMENT)),
     "block write": ("block_write", (GROUP, ARGUMENT)),
     "keys": ("turn_keys", (GROUP,)),
@@ -38,11 +39,9 @@ CALLS: dict[str, tuple[str, tuple[Number, ...]]] = {
 """What each action calls."""
 
 
-CLEAR = 32
-"""Blocks that need no mask: operands begin at multiples of so many partitions."""
-MERGED = ("pairs", "turn")
+MERGED = ("pairs", "start")
 """Actions of an inverse that merges from the diagonal on."""
-DOUBLED = ("leaves", "turn leaves", "square", "add", "residual", "mask")
+DOUBLED = ("leaves", "turn leaves", "square", "add", "residual", "narrow")
 """Actions of an inverse that doubles its leaves."""
 
 
@@ -65,13 +64,13 @@ def choose_action(block: Block, calls: dict[str, tuple[str, tuple[Number, ...]]]
     block.extend(otherwise)
 
 
-def _step(action: str, argument: Numeric = 0, masked: Numeric = NONE) -> Values:
-    return tupled(Text(action), argument, masked)
+def _step(action: str, argument: Numeric = 0, widen: Numeric = False) -> Values:
+    return tupled(Text(action), argument, Literal(widen) if isinstance(widen, bool) else widen)
 
 
 def _inverse_steps(schedule: Schedule) -> Function:
     doc = (
-        "(action, argument, level to mask first) of every step from A to its inverse.\n\n"
+        "(action, argument, whether X^T follows from X) of every step from A to its inverse.\n\n"
         "schur merges from 2x2 blocks, neumann from leaves of LEAF rows that it doubles."
     )
     inverses = schedule.inverses
@@ -88,14 +87,20 @@ def _inverse_steps(schedule: Schedule) -> Function:
     else:
         first = compare("==", Name("algorithm"), Text(inverses[0].name))
         block.decide(first, *branches)
-    count = Length(MASKED_MERGES)
-    with block.loop("level", Name("first_level"), count) as (body, level):
-        following = Choice(compare("<", level + 1, count), level + 1, NONE)
-        body.append("steps", _step("merge read"))
-        body.append("steps", _step("merge write", 0, following))
-    with block.each(("width",), Name("BLOCK_MERGES")) as body:
-        body.append("steps", _step("block read", Name("width")))
-        body.append("steps", _step("block write", Name("width")))
+    count, first_level = Length(MASKED_MERGES), Name("first_level")
+    block.comment("A merge needs X^T of the one before only to write, X to read.")
+    with block.loop("level", first_level, count) as (body, level):
+        body.append("steps", _step("read", level, compare(">", level, first_level)))
+        body.append("steps", _step("write", compare("==", level, Name("bare"))))
+    merged = compare("<", first_level, count)
+    if schedule.scan.chunk.chunk > QUADRANT:
+        with block.each(("width",), Name("BLOCK_MERGES")) as body:
+            first_merge = binary("and", compare("==", Name("width"), Name("BLOCK_ROWS")), merged)
+            body.append("steps", _step("block read", Name("width"), first_merge))
+            body.append("steps", _step("block write", Name("width")))
+    else:
+        with block.when(merged) as body:
+            body.append("steps", _step("widen"))
     if not schedule.scan.channels:
         block.append("steps", _step("keys"))
     return stage.done("steps")
@@ -109,9 +114,9 @@ def _merged_pairs(block: Block, inverse: Inverse, schedule: Schedule) -> None:
             setting.span or schedule.plan.span,
             help="leave out `leaf`, or set `inverse=neumann`",
         )
-    steps = (_step("pairs", 0, 0), _step("turn", 0, 1))
-    block.let_named("steps", Values(steps, grows=True))
-    block.let_named("first_level", Literal(1))
+    block.let_named("steps", Values((_step("pairs"), _step("start")), grows=True))
+    block.let_named("first_level", Literal(0))
+    block.let_named("bare", Literal(0))
 
 
 def _doubled_leaves(block: Block, inverse: Inverse, schedule: Schedule) -> None:
@@ -128,22 +133,22 @@ def _doubled_leaves(block: Block, inverse: Inverse, schedule: Schedule) -> None:
     with block.loop("correction", 0, corrections) as (body, _):
         body.append("steps", _step("residual"))
         body.append("steps", _step("add"))
-    level = inverse.leaf.bit_length() - 1
-    block.let_named("first_level", Literal(level))
-    if 2**level < min(CLEAR, schedule.scan.chunk.chunk):
-        block.append("steps", _step("mask", level))
+    block.let_named("first_level", Literal(inverse.leaf.bit_length() - 2))
+    block.let_named("bare", NONE)
+    if inverse.leaf < schedule.scan.chunk.chunk:
+        block.append("steps", _step("narrow"))
 
 
 def _invert(schedule: Schedule) -> Function:
     doc = "One step of inverting I + A of a group."
     stage = Stage("invert", ("constants", "group", "step"), doc, schedule.scan.solve_span)
     block = stage.block
-    block.statements.append(Unpack(("action", "argument", "masked"), "step"))
-    with block.when(compare("!=", Name("masked"), NONE)) as body:
-        body.call("mask_merge", CONSTANTS, GROUP, Name("masked"))
+    block.statements.append(Unpack(("action", "argument", "widen"), "step"))
     kinds = {inverse.kind for inverse in schedule.inverses}
     unused = set() if InverseKind.MERGE in kinds else set(MERGED)
     unused |= set() if InverseKind.DOUBLING in kinds else set(DOUBLED)
     unused |= {"keys"} if schedule.scan.channels else set()
     choose_action(block, {action: CALLS[action] for action in CALLS if action not in unused})
+    with block.when(Name("widen")) as body:
+        body.call("widen_inverse", CONSTANTS, GROUP)
     return stage.done()

@@ -248,21 +248,22 @@ def test_what_is_not_emitted_is_refused_with_its_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("heads", "tokens", "dtype", "limit"),
+    ("heads", "shared", "tokens", "dtype", "limit"),
     [
-        (8, 128, BF16, 38.5 / 8),
-        (8, 2048, BF16, 2.4),
-        (1, 2048, BF16, 4.1),
-        (8, 2048, np.float32, 6.5),
+        (8, 1, 128, BF16, 38.5 / 8),
+        (8, 1, 2048, BF16, 1.85),
+        (4, 2, 2048, BF16, 1.73),
+        (1, 1, 2048, BF16, 4.3),
+        (8, 1, 2048, np.float32, 4.9),
     ],
 )
 def test_the_estimated_time_per_chunk_and_head(
-    heads: int, tokens: int, dtype: type, limit: float
+    heads: int, shared: int, tokens: int, dtype: type, limit: float
 ) -> None:
-    values = arguments(1, heads, 1, tokens, 128, 128, dtype, state=False)
+    values = arguments(1, heads, shared, tokens, 128, 128, dtype, state=False)
     result = simulate(emitted(), "gdn_cte", values, options=SimOptions(shape_only=True))
     timeline = program_order([prepare(trace) for trace in result.traces], MACHINES["trn2"])
-    assert timeline.end / 1000 / (heads * tokens / 128) <= limit
+    assert timeline.end / 1000 / (heads * shared * tokens / 128) <= limit
 
 
 def test_the_estimated_time_with_a_decay_per_channel() -> None:
