@@ -13,6 +13,7 @@ import pytest
 
 from backends.simulator import RUNNER
 from gdsl import api
+from gdsl.ir.dtypes import Dtype
 from gdsl.regimes.typed import random_arguments
 from gdsl.shapes import resolve_sizes
 
@@ -25,6 +26,8 @@ KERNELS = (
     "kda_tkg",
     "gdn_verify",
     "gdn_block_tkg",
+    "gdn_cte",
+    "kda_cte_bounded",
 )
 
 
@@ -77,6 +80,22 @@ def test_committed_text_of_several_sections_is_the_definition(
         got, exact = (np.asarray(a, np.float32) for a in (found, array))
         rtol = 1e-5 if array.dtype == np.float32 else 2**-7
         np.testing.assert_allclose(got, exact, rtol=rtol, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize(("kernel", "heads"), [("gdn_cte", (1, 3)), ("kda_cte_bounded", (2, 1))])
+@pytest.mark.parametrize("lnc", [1, 2])
+def test_committed_text_of_a_prompt_is_the_definition(
+    kernel: str, heads: tuple[int, int], lnc: int
+) -> None:
+    """Two chunks with a tail, from a state that is not zero, in fp32."""
+    definition = api.load(kernel)
+    sizes = {"B": 1, "Hk": heads[0], "G": heads[1], "T": 131, "K": 16, "V": 8}
+    complete = resolve_sizes(definition.kernel, (), sizes)
+    given = random_arguments(definition.kernel, complete, 0, Dtype.F32)
+    wanted = dict(api.run(definition, given))
+    result = RUNNER.simulate(GOLDEN / f"{kernel}_trn2.py", kernel, given, lnc=lnc)
+    for found, (name, exact) in zip(result.outputs, wanted.items(), strict=True):
+        np.testing.assert_allclose(found, exact, rtol=1e-4, atol=1e-4, err_msg=name)
 
 
 def _gdn_step(given: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
