@@ -10,11 +10,13 @@ MAX_FREE = 128  # most value columns of a lane
 SLOTS = 4  # chunks side by side in one instruction: 512 columns, one PSUM bank
 LANES = 4  # lanes among them, by their values
 TEAM = 16  # lanes whose states are on chip together
+LOAD_TICKS = 4  # ticks from the transfers of a group to their use
 GATE_COLUMNS = 128  # chunks whose gates are computed together
-MASKED_MERGES = (1, 2, 4, 8, 16)  # merges that select their blocks by a mask
+MASKED_MERGES = (2, 4, 8, 16)  # merges that select their blocks by a mask
+BLOCK_ROWS = 32  # rows of what they merge to
 BLOCK_MERGES = (32, 64)  # merges whose blocks are partition ranges
 LEAF = 16  # rows of a leaf that neumann doubles
-WAVES = (((0,),), ((1,), (2, 3, 4, 5, 6)), ((7,),))  # steps of preparing scores
+PARTS = ((0, 1, 2, 3), (), (4, 5, 6), (7, 8, 9), (10,))  # steps of preparing scores, tick by tick
 
 
 def query_offset(lane, token, sizes):
@@ -134,18 +136,79 @@ def make_constants(query):
 
 def make_masks(constants):
     """Masks of the inverse, made while the first transfers are under way."""
-    identity = constants["identity"]
+    identity, ones = constants["identity"], constants["ones"]
     levels = constants["levels"]
     minus_ones = nl.ndarray((CHUNK, CHUNK), dtype=nl.float32, buffer=nl.sbuf)
     nisa.memset(dst=minus_ones, value=-1.0)
+    # 1 on the diagonal blocks of BLOCK_ROWS rows; the blocks of the identity side by side.
+    rows_from = nl.ndarray((CHUNK, CHUNK), dtype=nl.float32, buffer=nl.sbuf)
+    blocks = nl.ndarray((CHUNK, CHUNK), dtype=identity.dtype, buffer=nl.sbuf)
+    nisa.affine_select(
+        dst=rows_from,
+        pattern=[[-BLOCK_ROWS, CHUNK // BLOCK_ROWS], [0, BLOCK_ROWS]],
+        channel_multiplier=1,
+        offset=0,
+        on_true_tile=ones[:, :CHUNK],
+        on_false_value=0.0,
+        cmp_op=nl.greater_equal,
+    )
+    nisa.affine_select(
+        dst=blocks,
+        pattern=[[BLOCK_ROWS, CHUNK // BLOCK_ROWS], [0, BLOCK_ROWS]],
+        channel_multiplier=-1,
+        offset=BLOCK_ROWS - 1,
+        on_true_tile=rows_from,
+        on_false_value=0.0,
+        cmp_op=nl.greater_equal,
+    )
+    found = nl.ndarray((CHUNK, BLOCK_ROWS), dtype=nl.float32, buffer=nl.psum)
+    for first in range(0, CHUNK, BLOCK_ROWS):
+        nisa.nc_matmul(
+            dst=found,
+            stationary=identity,
+            moving=identity[:, first : first + BLOCK_ROWS],
+            accumulate=first > 0,
+        )
+    units = nl.ndarray((CHUNK, BLOCK_ROWS), dtype=identity.dtype, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=units, src=found, engine=nisa.engine.scalar)
     # -1 where a merge of blocks of `width` reads A^T[j, i]: j in the first half, i in the
-    # second.
+    # second. Of single rows this is A^T itself; later masks choose what is written instead.
+    from_start = nl.ndarray((CHUNK, CHUNK), dtype=nl.float32, buffer=nl.sbuf)
+    first_half = nl.ndarray((CHUNK, CHUNK), dtype=nl.float32, buffer=nl.sbuf)
+    twos = nl.ndarray((CHUNK, CHUNK), dtype=identity.dtype, buffer=nl.sbuf)
+    nisa.affine_select(
+        dst=from_start,
+        pattern=[[-2, CHUNK // 2], [0, 2]],
+        channel_multiplier=1,
+        offset=0,
+        on_true_tile=minus_ones,
+        on_false_value=0.0,
+        cmp_op=nl.greater_equal,
+    )
+    nisa.affine_select(
+        dst=first_half,
+        pattern=[[2, CHUNK // 2], [0, 2]],
+        channel_multiplier=-1,
+        offset=0,
+        on_true_tile=from_start,
+        on_false_value=0.0,
+        cmp_op=nl.greater_equal,
+    )
+    nisa.affine_select(
+        dst=twos,
+        pattern=[[0, CHUNK // 2], [1, 2]],
+        channel_multiplier=0,
+        offset=-1,
+        on_true_tile=first_half,
+        on_false_value=0.0,
+        cmp_op=nl.greater_equal,
+    )
     for width in MASKED_MERGES:
-        from_start = nl.ndarray((CHUNK, CHUNK), dtype=nl.float32, buffer=nl.sbuf)
-        first_half = nl.ndarray((CHUNK, CHUNK), dtype=nl.float32, buffer=nl.sbuf)
-        level = nl.ndarray((CHUNK, CHUNK), dtype=identity.dtype, buffer=nl.sbuf)
+        from_start_2 = nl.ndarray((CHUNK, CHUNK), dtype=nl.float32, buffer=nl.sbuf)
+        first_half_2 = nl.ndarray((CHUNK, CHUNK), dtype=nl.float32, buffer=nl.sbuf)
+        read = nl.ndarray((CHUNK, CHUNK), dtype=identity.dtype, buffer=nl.sbuf)
         nisa.affine_select(
-            dst=from_start,
+            dst=from_start_2,
             pattern=[[-2 * width, CHUNK // (2 * width)], [0, 2 * width]],
             channel_multiplier=1,
             offset=0,
@@ -154,31 +217,38 @@ def make_masks(constants):
             cmp_op=nl.greater_equal,
         )
         nisa.affine_select(
-            dst=first_half,
+            dst=first_half_2,
             pattern=[[2 * width, CHUNK // (2 * width)], [0, 2 * width]],
             channel_multiplier=-1,
             offset=width - 1,
-            on_true_tile=from_start,
+            on_true_tile=from_start_2,
             on_false_value=0.0,
             cmp_op=nl.greater_equal,
         )
         nisa.affine_select(
-            dst=level,
+            dst=read,
             pattern=[[0, CHUNK // (2 * width)], [1, 2 * width]],
             channel_multiplier=0,
             offset=-width,
-            on_true_tile=first_half,
+            on_true_tile=first_half_2,
             on_false_value=0.0,
             cmp_op=nl.greater_equal,
         )
+        written = nl.ndarray((CHUNK, BLOCK_ROWS), dtype=nl.float32, buffer=nl.psum)
+        nisa.nc_matmul(dst=written, stationary=read, moving=units, accumulate=False)
+        level = nl.ndarray((CHUNK, BLOCK_ROWS), dtype=identity.dtype, buffer=nl.sbuf)
+        nisa.tensor_copy(dst=level, src=written, engine=nisa.engine.scalar)
         levels.append(level)
+    constants["blocks"] = blocks
+    constants["units"] = units
+    constants["twos"] = twos
     algorithm = constants["algorithm"]
     if algorithm == "neumann":
         # -1 above the diagonal inside each block of LEAF rows.
-        rows_from = nl.ndarray((CHUNK, CHUNK), dtype=nl.float32, buffer=nl.sbuf)
+        rows_from_2 = nl.ndarray((CHUNK, CHUNK), dtype=nl.float32, buffer=nl.sbuf)
         leaves = nl.ndarray((CHUNK, CHUNK), dtype=identity.dtype, buffer=nl.sbuf)
         nisa.affine_select(
-            dst=rows_from,
+            dst=rows_from_2,
             pattern=[[-LEAF, CHUNK // LEAF], [0, LEAF]],
             channel_multiplier=1,
             offset=0,
@@ -191,7 +261,7 @@ def make_masks(constants):
             pattern=[[1, CHUNK]],
             channel_multiplier=-1,
             offset=0,
-            on_true_tile=rows_from,
+            on_true_tile=rows_from_2,
             on_false_value=0.0,
             cmp_op=nl.greater,
         )
@@ -454,6 +524,25 @@ def make_gates(constants, tensors, sizes, team, first_chunk, chunks):
     return gates
 
 
+def distinct_keys(k_offsets, q_offsets, sizes):
+    """Slots whose keys and queries no earlier one has, and which of them every slot has."""
+    # Every lane rounds alike, whatever lanes it meets.
+    G = sizes["G"]
+    sharing = G
+    own = []
+    of_slot = []
+    for slot in range(len(k_offsets)):
+        found = len(own)
+        for place in range(len(own)):
+            if sharing > 1 and (k_offsets[own[place]] == k_offsets[slot] and q_offsets[own[place]] == q_offsets[slot]):
+                found = place
+        if found == len(own):
+            own.append(slot)
+        of_slot.append(found)
+    heads = {"own": own, "of_slot": of_slot, "sharing": sharing}
+    return heads
+
+
 def load_group(gates, tensors, sizes, team, position, count, chunk, steps):
     """Bring in q, k, v of `count` lanes x `steps` chunks.
 
@@ -487,6 +576,7 @@ def load_group(gates, tensors, sizes, team, position, count, chunk, steps):
             q_offsets.append(query_offset(lane, token, sizes))
             v_offsets.append(value_offset(lane, token, sizes))
             lengths.append(min(CHUNK, total - token))
+    heads = distinct_keys(k_offsets, q_offsets, sizes)
     share = slots if steps == 1 or lengths[steps - 1] == CHUNK else 1
     for slot in range(0, slots, share):
         last = slot + share
@@ -518,6 +608,7 @@ def load_group(gates, tensors, sizes, team, position, count, chunk, steps):
         "k_sb": k_sb,
         "v": v_sb,
         "kq_T": kq_T,
+        "heads": heads,
     }
     spread_decays(group)
     return group
@@ -610,24 +701,80 @@ def sum_segments(constants, group):
     # gdn_cte.gdn:14: input g_log: f32[B, Hv, T] in (-inf, 0]
     segments = nl.ndarray((CHUNK, slots * CHUNK), dtype=nl.float32, buffer=nl.psum)
     nisa.nc_matmul(dst=segments, stationary=after, moving=g_upto, is_stationary_onezero=True, accumulate=False)
-    decay = nl.ndarray((CHUNK, slots * CHUNK), dtype=nl.float32, buffer=nl.sbuf)
+    # Shared products are 16-bit numbers in SBUF: so are their factors, for speed.
+    q_sb = group["q_sb"]
+    if group["heads"]["sharing"] > 1:
+        decay = nl.ndarray((CHUNK, slots * CHUNK), dtype=q_sb.dtype, buffer=nl.sbuf)
+    else:
+        decay = nl.ndarray((CHUNK, slots * CHUNK), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=decay, op=nl.exp, data=segments)
     group["decay"] = decay
 
 
 def multiply_keys(group):
-    """k_j . k_i and k_j . q_i of every slot, side by side."""
+    """k_j . k_i and k_j . q_i of every slot, side by side, unless slots share them."""
     slots, kq_T = group["slots"], group["kq_T"]
-    # delta_rule.gdn:10: S = S + k * (beta * (v - r))
-    products = nl.ndarray((CHUNK, 2 * slots * CHUNK), dtype=nl.float32, buffer=nl.psum)
-    for slot in range(slots):
-        nisa.nc_matmul(
-            dst=products[:, 2 * slot * CHUNK : 2 * slot * CHUNK + 2 * CHUNK],
-            stationary=kq_T[:, 2 * slot * CHUNK : (2 * slot + 1) * CHUNK],
-            moving=kq_T[:, 2 * slot * CHUNK : 2 * slot * CHUNK + 2 * CHUNK],
-            accumulate=False,
+    if group["heads"]["sharing"] == 1:
+        # delta_rule.gdn:10: S = S + k * (beta * (v - r))
+        products = nl.ndarray((CHUNK, 2 * slots * CHUNK), dtype=nl.float32, buffer=nl.psum)
+        for slot in range(slots):
+            nisa.nc_matmul(
+                dst=products[:, 2 * slot * CHUNK : 2 * slot * CHUNK + 2 * CHUNK],
+                stationary=kq_T[:, 2 * slot * CHUNK : (2 * slot + 1) * CHUNK],
+                moving=kq_T[:, 2 * slot * CHUNK : 2 * slot * CHUNK + 2 * CHUNK],
+                accumulate=False,
+            )
+        group["products"] = products
+
+
+def share_products(group):
+    """k_j . k_i and k_j . q_i once for slots with the same keys, as operands."""
+    slots, kq_T = group["slots"], group["kq_T"]
+    if group["heads"]["sharing"] > 1:
+        own = group["heads"]["own"]
+        count = len(own)
+        # delta_rule.gdn:10: S = S + k * (beta * (v - r))
+        found = nl.ndarray((CHUNK, 2 * count * CHUNK), dtype=nl.float32, buffer=nl.psum)
+        for place in range(count):
+            slot = own[place]
+            nisa.nc_matmul(
+                dst=found[:, 2 * place * CHUNK : 2 * place * CHUNK + 2 * CHUNK],
+                stationary=kq_T[:, 2 * slot * CHUNK : (2 * slot + 1) * CHUNK],
+                moving=kq_T[:, 2 * slot * CHUNK : 2 * slot * CHUNK + 2 * CHUNK],
+                accumulate=False,
+            )
+        products = nl.ndarray((CHUNK, 2 * count * CHUNK), dtype=kq_T.dtype, buffer=nl.sbuf)
+        for first in range(0, 2 * count * CHUNK, 512):
+            width = min(512, 2 * count * CHUNK - first)
+            nisa.tensor_copy(
+                dst=products[:, first : first + width],
+                src=found[:, first : first + width],
+                engine=nisa.engine.scalar,
+            )
+        group["products"] = products
+
+
+def select_products(group):
+    """Zeros for shared k_j . q_i where j comes after i."""
+    slots = group["slots"]
+    if group["heads"]["sharing"] > 1:
+        products = group["products"]
+        # delta_rule.gdn:10: S = S + k * (beta * (v - r))
+        nisa.affine_select(
+            dst=products.ap(
+                pattern=[[2 * len(group["heads"]["own"]) * CHUNK, CHUNK], [2 * CHUNK, len(group["heads"]["own"])], [1, CHUNK]],
+                offset=CHUNK,
+            ),
+            pattern=[[0, len(group["heads"]["own"])], [1, CHUNK]],
+            channel_multiplier=-1,
+            offset=0,
+            on_true_tile=products.ap(
+                pattern=[[2 * len(group["heads"]["own"]) * CHUNK, CHUNK], [2 * CHUNK, len(group["heads"]["own"])], [1, CHUNK]],
+                offset=CHUNK,
+            ),
+            on_false_value=0.0,
+            cmp_op=nl.greater_equal,
         )
-    group["products"] = products
 
 
 def make_scores(group, slot):
@@ -645,16 +792,17 @@ def make_scores(group, slot):
     chunks, columns = gates["chunks"], gates["columns"]
     log_and_beta = gates["log_and_beta"]
     if slot < slots:
+        place = group["heads"]["of_slot"][slot]
         column_of_slot = columns + column + slot // steps * chunks + slot % steps
         nisa.scalar_tensor_tensor(
             dst=scores[:, 2 * slot * CHUNK : 2 * slot * CHUNK + 2 * CHUNK],
-            data=products[:, 2 * slot * CHUNK : 2 * slot * CHUNK + 2 * CHUNK],
+            data=products[:, 2 * place * CHUNK : 2 * place * CHUNK + 2 * CHUNK],
             op0=nl.multiply,
             operand0=log_and_beta[:, column_of_slot : column_of_slot + 1],
             op1=nl.multiply,
             operand1=decay.ap(pattern=[[slots * CHUNK, CHUNK], [0, 2], [1, CHUNK]], offset=slot * CHUNK),
         )
-    if slot == slots - 1:
+    if slot == slots - 1 and group["heads"]["sharing"] == 1:
         nisa.affine_select(
             dst=scores.ap(pattern=[[2 * slots * CHUNK, CHUNK], [2 * CHUNK, slots], [1, CHUNK]], offset=CHUNK),
             pattern=[[0, slots], [1, CHUNK]],
@@ -667,196 +815,25 @@ def make_scores(group, slot):
 
 
 def prepare(constants, group, stage):
-    """Step 0 to 7 on the way from loaded vectors to scores."""
+    """Step 0 to 10 on the way from loaded vectors to scores."""
     if stage == 0:
-        scale_vectors(group)
-    elif stage == 1:
         sum_segments(constants, group)
+    elif stage == 1:
+        share_products(group)
     elif stage == 2:
+        select_products(group)
+    elif stage == 3:
+        scale_vectors(group)
+    elif stage == 4:
         multiply_keys(group)
     elif stage < 7:
-        make_scores(group, stage - 3)
-    else:
+        make_scores(group, stage - 5)
+    elif stage < 9:
+        make_scores(group, stage - 5)
+    elif stage == 9:
         turn_queries(group)
-
-
-def mask_merge(constants, group, level):
-    """R = -A^T where the merge of this level reads it."""
-    slots, scores = group["slots"], group["scores"]
-    levels = constants["levels"]
-    mask = levels[level]
-    # delta_rule.gdn:10: S = S + k * (beta * (v - r))
-    R = nl.ndarray((CHUNK, slots * CHUNK), dtype=scores.dtype, buffer=nl.sbuf)
-    nisa.tensor_tensor(
-        dst=R,
-        data1=scores.ap(pattern=[[2 * slots * CHUNK, CHUNK], [2 * CHUNK, slots], [1, CHUNK]], offset=0),
-        data2=mask.ap(pattern=[[CHUNK, CHUNK], [0, slots], [1, CHUNK]], offset=0),
-        op=nl.multiply,
-        engine=nisa.engine.vector,
-    )
-    group["R"] = R
-
-
-def start_inverse(constants, group):
-    """X = (I + A)^-1 on 2x2 blocks is I - A; kept as X and X^T."""
-    slots, R = group["slots"], group["R"]
-    identity = constants["identity"]
-    # delta_rule.gdn:10: S = S + k * (beta * (v - r))
-    X_T = nl.ndarray((CHUNK, slots * CHUNK), dtype=R.dtype, buffer=nl.sbuf)
-    nisa.tensor_tensor(
-        dst=X_T,
-        data1=R,
-        data2=identity.ap(pattern=[[CHUNK, CHUNK], [0, slots], [1, CHUNK]], offset=0),
-        op=nl.add,
-        engine=nisa.engine.vector,
-    )
-    group["X_T"] = X_T
-
-
-def turn_inverse(group):
-    """X from X^T."""
-    slots, X_T = group["slots"], group["X_T"]
-    # delta_rule.gdn:10: S = S + k * (beta * (v - r))
-    turned = nl.ndarray((CHUNK, slots * CHUNK), dtype=X_T.dtype, buffer=nl.psum)
-    for slot in range(slots):
-        nisa.nc_transpose(
-            dst=turned[:, slot * CHUNK : (slot + 1) * CHUNK],
-            data=X_T[:, slot * CHUNK : (slot + 1) * CHUNK],
-            engine=nisa.engine.tensor,
-        )
-    X = nl.ndarray((CHUNK, slots * CHUNK), dtype=X_T.dtype, buffer=nl.sbuf)
-    nisa.tensor_copy(dst=X, src=turned, engine=nisa.engine.scalar)
-    group["X"] = X
-
-
-def merge_read(group):
-    """M = -A X in the blocks that this merge fills."""
-    slots, R, X = group["slots"], group["R"], group["X"]
-    # delta_rule.gdn:10: S = S + k * (beta * (v - r))
-    product = nl.ndarray((CHUNK, slots * CHUNK), dtype=nl.float32, buffer=nl.psum)
-    for slot in range(slots):
-        nisa.nc_matmul(
-            dst=product[:, slot * CHUNK : (slot + 1) * CHUNK],
-            stationary=R[:, slot * CHUNK : (slot + 1) * CHUNK],
-            moving=X[:, slot * CHUNK : (slot + 1) * CHUNK],
-            accumulate=False,
-        )
-    M = nl.ndarray((CHUNK, slots * CHUNK), dtype=X.dtype, buffer=nl.sbuf)
-    nisa.tensor_copy(dst=M, src=product, engine=nisa.engine.scalar)
-    group["M"] = M
-
-
-def merge_write(constants, group):
-    """X <- X + X M and the same transposed: blocks of twice the width are inverted."""
-    slots, X, X_T, M = group["slots"], group["X"], group["X_T"], group["M"]
-    identity = constants["identity"]
-    # delta_rule.gdn:10: S = S + k * (beta * (v - r))
-    change_T = nl.ndarray((CHUNK, slots * CHUNK), dtype=nl.float32, buffer=nl.psum)
-    merged = nl.ndarray((CHUNK, slots * CHUNK), dtype=nl.float32, buffer=nl.psum)
-    for slot in range(slots):
-        nisa.nc_matmul(
-            dst=change_T[:, slot * CHUNK : (slot + 1) * CHUNK],
-            stationary=M[:, slot * CHUNK : (slot + 1) * CHUNK],
-            moving=X_T[:, slot * CHUNK : (slot + 1) * CHUNK],
-            accumulate=False,
-        )
-    nisa.nc_matmul(dst=merged, stationary=identity, moving=X, accumulate=False)
-    for slot in range(slots):
-        nisa.nc_matmul(
-            dst=merged[:, slot * CHUNK : (slot + 1) * CHUNK],
-            stationary=X_T[:, slot * CHUNK : (slot + 1) * CHUNK],
-            moving=M[:, slot * CHUNK : (slot + 1) * CHUNK],
-            accumulate=True,
-        )
-    new = nl.ndarray((CHUNK, slots * CHUNK), dtype=X.dtype, buffer=nl.sbuf)
-    new_T = nl.ndarray((CHUNK, slots * CHUNK), dtype=X.dtype, buffer=nl.sbuf)
-    nisa.tensor_copy(dst=new, src=merged, engine=nisa.engine.scalar)
-    nisa.tensor_tensor(dst=new_T, data1=change_T, data2=X_T, op=nl.add, engine=nisa.engine.vector)
-    group["X"] = new
-    group["X_T"] = new_T
-
-
-def block_read(group, width):
-    """M = -A X for the last merges, whose blocks are partition ranges: no masks."""
-    slots, scores, X = group["slots"], group["scores"], group["X"]
-    # delta_rule.gdn:10: S = S + k * (beta * (v - r))
-    M = nl.ndarray((CHUNK, slots * width), dtype=X.dtype, buffer=nl.sbuf)
-    for pair in range(CHUNK // (2 * width)):
-        low = 2 * pair * width
-        high = low + width
-        product = nl.ndarray((width, slots * width), dtype=nl.float32, buffer=nl.psum)
-        for slot in range(slots):
-            nisa.nc_matmul(
-                dst=product[:, slot * width : (slot + 1) * width],
-                stationary=scores[low : low + width, 2 * slot * CHUNK + high : 2 * slot * CHUNK + high + width],
-                moving=X[low : low + width, slot * CHUNK + low : slot * CHUNK + low + width],
-                tile_position=(low, 0),
-                tile_size=(width, width),
-                accumulate=False,
-            )
-        nisa.activation(dst=M[high : high + width, :], op=nl.copy, data=product, scale=-1.0)
-    group["M"] = M
-
-
-def block_write(group, width):
-    """Fill the off-diagonal blocks of X^T, and of X while a merge is still to come."""
-    slots, X, X_T, M = group["slots"], group["X"], group["X_T"], group["M"]
-    for pair in range(CHUNK // (2 * width)):
-        low = 2 * pair * width
-        high = low + width
-        products = 1 if 2 * width == CHUNK else 2
-        # delta_rule.gdn:10: S = S + k * (beta * (v - r))
-        filled = nl.ndarray((width, products * slots * width), dtype=nl.float32, buffer=nl.psum)
-        for slot in range(slots):
-            nisa.nc_matmul(
-                dst=filled[:, slot * width : (slot + 1) * width],
-                stationary=M[high : high + width, slot * width : (slot + 1) * width],
-                moving=X_T[high : high + width, slot * CHUNK + high : slot * CHUNK + high + width],
-                tile_position=(high, 0),
-                tile_size=(width, width),
-                accumulate=False,
-            )
-        nisa.tensor_copy(
-            dst=X_T.ap(pattern=[[slots * CHUNK, width], [CHUNK, slots], [1, width]], offset=low * slots * CHUNK + high),
-            src=filled[:, : slots * width],
-            engine=nisa.engine.vector,
-        )
-        if products == 2:
-            for slot in range(slots):
-                nisa.nc_matmul(
-                    dst=filled[:, (slots + slot) * width : (slots + slot + 1) * width],
-                    stationary=X_T[high : high + width, slot * CHUNK + high : slot * CHUNK + high + width],
-                    moving=M[high : high + width, slot * width : (slot + 1) * width],
-                    tile_position=(high, 0),
-                    tile_size=(width, width),
-                    accumulate=False,
-                )
-            nisa.tensor_copy(
-                dst=X.ap(
-                    pattern=[[slots * CHUNK, width], [CHUNK, slots], [1, width]],
-                    offset=high * slots * CHUNK + low,
-                ),
-                src=filled[:, slots * width : 2 * slots * width],
-                engine=nisa.engine.scalar,
-            )
-
-
-def turn_keys(group):
-    """W^T = -(X (k exp(G)))^T: the stationary that reads the carried state for the writes."""
-    keys = group["keys"]
-    slots, k_decayed, X_T = group["slots"], group["k_decayed"], group["X_T"]
-    # delta_rule.gdn:10: S = S + k * (beta * (v - r))
-    product = nl.ndarray((keys, slots * CHUNK), dtype=nl.float32, buffer=nl.psum)
-    for slot in range(slots):
-        nisa.nc_matmul(
-            dst=product[:, slot * CHUNK : (slot + 1) * CHUNK],
-            stationary=k_decayed[:, slot * keys : (slot + 1) * keys],
-            moving=X_T[:, slot * CHUNK : (slot + 1) * CHUNK],
-            accumulate=False,
-        )
-    W_T = nl.ndarray((keys, slots * CHUNK), dtype=X_T.dtype, buffer=nl.sbuf)
-    nisa.activation(dst=W_T, op=nl.copy, data=product, scale=-1.0)
-    group["W_T"] = W_T
+    else:
+        find_blocks(constants, group)
 
 
 def mask_leaves(constants, group):
@@ -872,25 +849,42 @@ def mask_leaves(constants, group):
         op=nl.multiply,
         engine=nisa.engine.vector,
     )
+    identity = constants["identity"]
+    X_T = nl.ndarray((CHUNK, slots * CHUNK), dtype=N_T.dtype, buffer=nl.sbuf)
+    nisa.tensor_tensor(
+        dst=X_T,
+        data1=N_T,
+        data2=identity.ap(pattern=[[CHUNK, CHUNK], [0, slots], [1, CHUNK]], offset=0),
+        op=nl.add,
+        engine=nisa.engine.vector,
+    )
     group["N_T"] = N_T
-    group["R"] = N_T
-    start_inverse(constants, group)
+    group["X_T"] = X_T
 
 
 def turn_leaves(constants, group):
     """N and X = I + N from their transposes; N is the first power."""
-    # delta_rule.gdn:10: S = S + k * (beta * (v - r))
-    turn_inverse(group)
-    slots, X, N_T = group["slots"], group["X"], group["N_T"]
+    slots, X_T, N_T = group["slots"], group["X_T"], group["N_T"]
     identity = constants["identity"]
-    N = nl.ndarray((CHUNK, slots * CHUNK), dtype=X.dtype, buffer=nl.sbuf)
+    # delta_rule.gdn:10: S = S + k * (beta * (v - r))
+    turned = nl.ndarray((CHUNK, slots * CHUNK), dtype=X_T.dtype, buffer=nl.psum)
+    for slot in range(slots):
+        nisa.nc_transpose(
+            dst=turned[:, slot * CHUNK : (slot + 1) * CHUNK],
+            data=X_T[:, slot * CHUNK : (slot + 1) * CHUNK],
+            engine=nisa.engine.tensor,
+        )
+    Y = nl.ndarray((CHUNK, slots * CHUNK), dtype=X_T.dtype, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=Y, src=turned, engine=nisa.engine.scalar)
+    N = nl.ndarray((CHUNK, slots * CHUNK), dtype=Y.dtype, buffer=nl.sbuf)
     nisa.tensor_tensor(
         dst=N,
-        data1=X,
+        data1=Y,
         data2=identity.ap(pattern=[[CHUNK, CHUNK], [0, slots], [1, CHUNK]], offset=0),
         op=nl.subtract,
         engine=nisa.engine.vector,
     )
+    group["Y"] = Y
     group["power"] = N
     group["power_T"] = N_T
 
@@ -924,16 +918,38 @@ def times(slots, left_T, right):
 
 
 def add_factor(constants, group):
-    """X <- X + X F, as a merge adds X M."""
-    factor = group["factor"]
-    group["M"] = factor
+    """X <- X + X F, and the same transposed."""
+    slots, Y, X_T, factor = group["slots"], group["Y"], group["X_T"], group["factor"]
+    identity = constants["identity"]
     # delta_rule.gdn:10: S = S + k * (beta * (v - r))
-    merge_write(constants, group)
+    change_T = nl.ndarray((CHUNK, slots * CHUNK), dtype=nl.float32, buffer=nl.psum)
+    changed = nl.ndarray((CHUNK, slots * CHUNK), dtype=nl.float32, buffer=nl.psum)
+    for slot in range(slots):
+        nisa.nc_matmul(
+            dst=change_T[:, slot * CHUNK : (slot + 1) * CHUNK],
+            stationary=factor[:, slot * CHUNK : (slot + 1) * CHUNK],
+            moving=X_T[:, slot * CHUNK : (slot + 1) * CHUNK],
+            accumulate=False,
+        )
+    nisa.nc_matmul(dst=changed, stationary=identity, moving=Y, accumulate=False)
+    for slot in range(slots):
+        nisa.nc_matmul(
+            dst=changed[:, slot * CHUNK : (slot + 1) * CHUNK],
+            stationary=X_T[:, slot * CHUNK : (slot + 1) * CHUNK],
+            moving=factor[:, slot * CHUNK : (slot + 1) * CHUNK],
+            accumulate=True,
+        )
+    new = nl.ndarray((CHUNK, slots * CHUNK), dtype=Y.dtype, buffer=nl.sbuf)
+    new_T = nl.ndarray((CHUNK, slots * CHUNK), dtype=Y.dtype, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=new, src=changed, engine=nisa.engine.scalar)
+    nisa.tensor_tensor(dst=new_T, data1=change_T, data2=X_T, op=nl.add, engine=nisa.engine.vector)
+    group["Y"] = new
+    group["X_T"] = new_T
 
 
 def find_residual(constants, group):
     """F = I - X + N X: what a leaf's inverse is still wrong by."""
-    slots, X, N_T = group["slots"], group["X"], group["N_T"]
+    slots, Y, N_T = group["slots"], group["Y"], group["N_T"]
     identity_f32 = constants["identity_f32"]
     # delta_rule.gdn:10: S = S + k * (beta * (v - r))
     product = nl.ndarray((CHUNK, slots * CHUNK), dtype=nl.float32, buffer=nl.psum)
@@ -941,12 +957,12 @@ def find_residual(constants, group):
         nisa.nc_matmul(
             dst=product[:, slot * CHUNK : (slot + 1) * CHUNK],
             stationary=N_T[:, slot * CHUNK : (slot + 1) * CHUNK],
-            moving=X[:, slot * CHUNK : (slot + 1) * CHUNK],
+            moving=Y[:, slot * CHUNK : (slot + 1) * CHUNK],
             accumulate=False,
         )
     rest = nl.ndarray((CHUNK, slots * CHUNK), dtype=nl.float32, buffer=nl.sbuf)
-    residual = nl.ndarray((CHUNK, slots * CHUNK), dtype=X.dtype, buffer=nl.sbuf)
-    nisa.tensor_tensor(dst=rest, data1=product, data2=X, op=nl.subtract, engine=nisa.engine.vector)
+    residual = nl.ndarray((CHUNK, slots * CHUNK), dtype=Y.dtype, buffer=nl.sbuf)
+    nisa.tensor_tensor(dst=rest, data1=product, data2=Y, op=nl.subtract, engine=nisa.engine.vector)
     nisa.tensor_tensor(
         dst=residual,
         data1=rest,
@@ -957,52 +973,305 @@ def find_residual(constants, group):
     group["factor"] = residual
 
 
+def narrow_leaves(constants, group):
+    """The leaves of X side by side, as merges have them."""
+    slots, X_T = group["slots"], group["X_T"]
+    units = constants["units"]
+    # delta_rule.gdn:10: S = S + k * (beta * (v - r))
+    product = nl.ndarray((CHUNK, slots * BLOCK_ROWS), dtype=nl.float32, buffer=nl.psum)
+    for slot in range(slots):
+        nisa.nc_matmul(
+            dst=product[:, slot * BLOCK_ROWS : (slot + 1) * BLOCK_ROWS],
+            stationary=X_T[:, slot * CHUNK : (slot + 1) * CHUNK],
+            moving=units,
+            accumulate=False,
+        )
+    X = nl.ndarray((CHUNK, slots * BLOCK_ROWS), dtype=X_T.dtype, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=X, src=product, engine=nisa.engine.scalar)
+    group["X"] = X
+
+
+def find_blocks(constants, group):
+    """A^T on the diagonal blocks: the stationary of every merge up to BLOCK_ROWS rows."""
+    slots, scores = group["slots"], group["scores"]
+    blocks = constants["blocks"]
+    # delta_rule.gdn:10: S = S + k * (beta * (v - r))
+    A_T = nl.ndarray((CHUNK, slots * CHUNK), dtype=scores.dtype, buffer=nl.sbuf)
+    nisa.tensor_tensor(
+        dst=A_T,
+        data1=scores.ap(pattern=[[2 * slots * CHUNK, CHUNK], [2 * CHUNK, slots], [1, CHUNK]], offset=0),
+        data2=blocks.ap(pattern=[[CHUNK, CHUNK], [0, slots], [1, CHUNK]], offset=0),
+        op=nl.multiply,
+        engine=nisa.engine.vector,
+    )
+    group["A_T"] = A_T
+
+
+def find_pairs(constants, group):
+    """X^T = (I + A^T)^-1 on 2x2 blocks is I - A^T, left without the identity, which TensorE
+    adds where it is multiplied."""
+    slots, scores = group["slots"], group["scores"]
+    twos = constants["twos"]
+    # delta_rule.gdn:10: S = S + k * (beta * (v - r))
+    X_T = nl.ndarray((CHUNK, slots * CHUNK), dtype=scores.dtype, buffer=nl.sbuf)
+    nisa.tensor_tensor(
+        dst=X_T,
+        data1=scores.ap(pattern=[[2 * slots * CHUNK, CHUNK], [2 * CHUNK, slots], [1, CHUNK]], offset=0),
+        data2=twos.ap(pattern=[[CHUNK, CHUNK], [0, slots], [1, CHUNK]], offset=0),
+        op=nl.multiply,
+        engine=nisa.engine.vector,
+    )
+    group["X_T"] = X_T
+
+
+def start_inverse(constants, group):
+    """X = (I + A)^-1 on 2x2 blocks is I - A."""
+    slots, X_T = group["slots"], group["X_T"]
+    identity, units = constants["identity"], constants["units"]
+    # delta_rule.gdn:10: S = S + k * (beta * (v - r))
+    started = nl.ndarray((CHUNK, slots * BLOCK_ROWS), dtype=nl.float32, buffer=nl.psum)
+    nisa.nc_matmul(
+        dst=started,
+        stationary=identity,
+        moving=units.ap(pattern=[[BLOCK_ROWS, CHUNK], [0, slots], [1, BLOCK_ROWS]], offset=0),
+        accumulate=False,
+    )
+    for slot in range(slots):
+        nisa.nc_matmul(
+            dst=started[:, slot * BLOCK_ROWS : (slot + 1) * BLOCK_ROWS],
+            stationary=X_T[:, slot * CHUNK : (slot + 1) * CHUNK],
+            moving=units,
+            accumulate=True,
+        )
+    X = nl.ndarray((CHUNK, slots * BLOCK_ROWS), dtype=X_T.dtype, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=X, src=started, engine=nisa.engine.scalar)
+    group["X"] = X
+
+
+def merge_read(constants, group, level):
+    """M = -A X in the blocks that this merge fills."""
+    slots, A_T, X = group["slots"], group["A_T"], group["X"]
+    levels = constants["levels"]
+    mask = levels[level]
+    # delta_rule.gdn:10: S = S + k * (beta * (v - r))
+    product = nl.ndarray((CHUNK, slots * BLOCK_ROWS), dtype=nl.float32, buffer=nl.psum)
+    for slot in range(slots):
+        nisa.nc_matmul(
+            dst=product[:, slot * BLOCK_ROWS : (slot + 1) * BLOCK_ROWS],
+            stationary=A_T[:, slot * CHUNK : (slot + 1) * CHUNK],
+            moving=X[:, slot * BLOCK_ROWS : (slot + 1) * BLOCK_ROWS],
+            accumulate=False,
+        )
+    M = nl.ndarray((CHUNK, slots * BLOCK_ROWS), dtype=X.dtype, buffer=nl.sbuf)
+    nisa.tensor_tensor(
+        dst=M,
+        data1=product,
+        data2=mask.ap(pattern=[[BLOCK_ROWS, CHUNK], [0, slots], [1, BLOCK_ROWS]], offset=0),
+        op=nl.multiply,
+        engine=nisa.engine.vector,
+    )
+    group["M"] = M
+
+
+def merge_write(constants, group, bare):
+    """X <- X + X M: blocks of twice the width are inverted. X^T may be without the identity
+    (`bare`)."""
+    slots, X, X_T, M = group["slots"], group["X"], group["X_T"], group["M"]
+    identity = constants["identity"]
+    # delta_rule.gdn:10: S = S + k * (beta * (v - r))
+    merged = nl.ndarray((CHUNK, slots * BLOCK_ROWS), dtype=nl.float32, buffer=nl.psum)
+    nisa.nc_matmul(dst=merged, stationary=identity, moving=X, accumulate=False)
+    if bare:
+        nisa.nc_matmul(dst=merged, stationary=identity, moving=M, accumulate=True)
+    for slot in range(slots):
+        nisa.nc_matmul(
+            dst=merged[:, slot * BLOCK_ROWS : (slot + 1) * BLOCK_ROWS],
+            stationary=X_T[:, slot * CHUNK : (slot + 1) * CHUNK],
+            moving=M[:, slot * BLOCK_ROWS : (slot + 1) * BLOCK_ROWS],
+            accumulate=True,
+        )
+    new = nl.ndarray((CHUNK, slots * BLOCK_ROWS), dtype=X.dtype, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=new, src=merged, engine=nisa.engine.scalar)
+    group["X"] = new
+
+
+def widen_inverse(constants, group):
+    """X^T from X: the transpose has every block in all columns of a slot, a mask keeps one."""
+    slots, X = group["slots"], group["X"]
+    blocks = constants["blocks"]
+    # delta_rule.gdn:10: S = S + k * (beta * (v - r))
+    turned = nl.ndarray((CHUNK, slots * CHUNK), dtype=X.dtype, buffer=nl.psum)
+    for slot in range(slots):
+        nisa.nc_transpose(
+            dst=turned[:, slot * CHUNK : (slot + 1) * CHUNK],
+            data=X.ap(
+                pattern=[[slots * BLOCK_ROWS, CHUNK], [0, CHUNK // BLOCK_ROWS], [1, BLOCK_ROWS]],
+                offset=slot * BLOCK_ROWS,
+            ),
+            engine=nisa.engine.tensor,
+        )
+    X_T = nl.ndarray((CHUNK, slots * CHUNK), dtype=X.dtype, buffer=nl.sbuf)
+    nisa.tensor_tensor(
+        dst=X_T,
+        data1=turned,
+        data2=blocks.ap(pattern=[[CHUNK, CHUNK], [0, slots], [1, CHUNK]], offset=0),
+        op=nl.multiply,
+        engine=nisa.engine.vector,
+    )
+    group["X_T"] = X_T
+
+
+def block_read(group, width):
+    """M = -A X for the last merges: rows of the second halves; what the first halves hold is
+    of no use."""
+    slots, scores, X = group["slots"], group["scores"], group["X"]
+    # delta_rule.gdn:10: S = S + k * (beta * (v - r))
+    M = nl.ndarray((CHUNK, slots * width), dtype=X.dtype, buffer=nl.sbuf)
+    product = nl.ndarray((CHUNK, slots * width), dtype=nl.float32, buffer=nl.psum)
+    if width == BLOCK_ROWS:
+        for pair in range(CHUNK // (2 * width)):
+            low = 2 * pair * width
+            high = low + width
+            for slot in range(slots):
+                nisa.nc_matmul(
+                    dst=product[low : low + 2 * width, slot * width : (slot + 1) * width],
+                    stationary=scores[low : low + width, 2 * slot * CHUNK + low : 2 * slot * CHUNK + low + 2 * width],
+                    moving=X[low : low + width, slot * BLOCK_ROWS : slot * BLOCK_ROWS + width],
+                    tile_position=(low, low),
+                    tile_size=(width, 2 * width),
+                    accumulate=False,
+                )
+    else:
+        # X_11 is a merge itself: its blocks, and what was filled below its diagonal.
+        corner = group["corner"]
+        for slot in range(slots):
+            nisa.nc_matmul(
+                dst=product[:, slot * width : slot * width + BLOCK_ROWS],
+                stationary=scores[:BLOCK_ROWS, 2 * slot * CHUNK : (2 * slot + 1) * CHUNK],
+                moving=X[:BLOCK_ROWS, slot * BLOCK_ROWS : (slot + 1) * BLOCK_ROWS],
+                tile_position=(0, 0),
+                tile_size=(BLOCK_ROWS, CHUNK),
+                accumulate=False,
+            )
+            nisa.nc_matmul(
+                dst=product[:, slot * width : slot * width + BLOCK_ROWS],
+                stationary=scores[BLOCK_ROWS : 2 * BLOCK_ROWS, 2 * slot * CHUNK : (2 * slot + 1) * CHUNK],
+                moving=corner[BLOCK_ROWS : 2 * BLOCK_ROWS, slot * BLOCK_ROWS : (slot + 1) * BLOCK_ROWS],
+                tile_position=(BLOCK_ROWS, 0),
+                tile_size=(BLOCK_ROWS, CHUNK),
+                accumulate=True,
+            )
+            nisa.nc_matmul(
+                dst=product[:, slot * width + BLOCK_ROWS : slot * width + BLOCK_ROWS + BLOCK_ROWS],
+                stationary=scores[BLOCK_ROWS : 2 * BLOCK_ROWS, 2 * slot * CHUNK : (2 * slot + 1) * CHUNK],
+                moving=X[BLOCK_ROWS : 2 * BLOCK_ROWS, slot * BLOCK_ROWS : (slot + 1) * BLOCK_ROWS],
+                tile_position=(BLOCK_ROWS, 0),
+                tile_size=(BLOCK_ROWS, CHUNK),
+                accumulate=False,
+            )
+    nisa.activation(dst=M, op=nl.copy, data=product, scale=-1.0)
+    group["M"] = M
+
+
+def block_write(group, width):
+    """Fill the off-diagonal blocks of X^T, and of X what a merge still to come needs."""
+    slots, X_T, M = group["slots"], group["X_T"], group["M"]
+    if 2 * width < CHUNK:
+        # delta_rule.gdn:10: S = S + k * (beta * (v - r))
+        below = nl.ndarray((width, slots * width), dtype=nl.float32, buffer=nl.psum)
+        for slot in range(slots):
+            nisa.nc_matmul(
+                dst=below[:, slot * width : (slot + 1) * width],
+                stationary=X_T[width : 2 * width, slot * CHUNK + width : slot * CHUNK + width + width],
+                moving=M[width : 2 * width, slot * width : (slot + 1) * width],
+                tile_position=(width, 0),
+                tile_size=(width, width),
+                accumulate=False,
+            )
+        corner = nl.ndarray((CHUNK, slots * BLOCK_ROWS), dtype=X_T.dtype, buffer=nl.sbuf)
+        nisa.tensor_copy(dst=corner[width : 2 * width, :], src=below, engine=nisa.engine.scalar)
+        group["corner"] = corner
+    for pair in range(CHUNK // (2 * width)):
+        low = 2 * pair * width
+        high = low + width
+        filled = nl.ndarray((width, slots * width), dtype=nl.float32, buffer=nl.psum)
+        for slot in range(slots):
+            nisa.nc_matmul(
+                dst=filled[:, slot * width : (slot + 1) * width],
+                stationary=M[high : high + width, slot * width : (slot + 1) * width],
+                moving=X_T[high : high + width, slot * CHUNK + high : slot * CHUNK + high + width],
+                tile_position=(high, 0),
+                tile_size=(width, width),
+                accumulate=False,
+            )
+        nisa.tensor_copy(
+            dst=X_T.ap(pattern=[[slots * CHUNK, width], [CHUNK, slots], [1, width]], offset=low * slots * CHUNK + high),
+            src=filled,
+            engine=nisa.engine.scalar,
+        )
+
+
+def turn_keys(group):
+    """W^T = -(X (k exp(G)))^T: the stationary that reads the carried state for the writes."""
+    keys = group["keys"]
+    slots, k_decayed, X_T = group["slots"], group["k_decayed"], group["X_T"]
+    # delta_rule.gdn:10: S = S + k * (beta * (v - r))
+    product = nl.ndarray((keys, slots * CHUNK), dtype=nl.float32, buffer=nl.psum)
+    for slot in range(slots):
+        nisa.nc_matmul(
+            dst=product[:, slot * CHUNK : (slot + 1) * CHUNK],
+            stationary=k_decayed[:, slot * keys : (slot + 1) * keys],
+            moving=X_T[:, slot * CHUNK : (slot + 1) * CHUNK],
+            accumulate=False,
+        )
+    W_T = nl.ndarray((keys, slots * CHUNK), dtype=X_T.dtype, buffer=nl.sbuf)
+    nisa.activation(dst=W_T, op=nl.copy, data=product, scale=-1.0)
+    group["W_T"] = W_T
+
+
 def inverse_steps(algorithm, dtype):
-    """(action, argument, level to mask first) of every step from A to its inverse.
+    """(action, argument, whether X^T follows from X) of every step from A to its inverse.
 
     schur merges from 2x2 blocks, neumann from leaves of LEAF rows that it doubles.
     """
     if algorithm == "schur":
-        steps = [("pairs", 0, 0), ("turn", 0, 1)]
-        first_level = 1
+        steps = [("pairs", 0, False), ("start", 0, False)]
+        first_level = 0
+        bare = 0
     else:
         steps = [
-            ("leaves", 0, None),
-            ("turn leaves", 0, None),
-            ("square", True, None),
-            ("add", 0, None),
-            ("square", True, None),
-            ("add", 0, None),
-            ("square", False, None),
-            ("add", 0, None),
+            ("leaves", 0, False),
+            ("turn leaves", 0, False),
+            ("square", True, False),
+            ("add", 0, False),
+            ("square", True, False),
+            ("add", 0, False),
+            ("square", False, False),
+            ("add", 0, False),
         ]
         # fp32 needs one correction before any merge.
         for correction in range(1 if dtype == nl.float32 else 2):
-            steps.append(("residual", 0, None))
-            steps.append(("add", 0, None))
-        first_level = 4
-        steps.append(("mask", 4, None))
+            steps.append(("residual", 0, False))
+            steps.append(("add", 0, False))
+        first_level = 3
+        bare = None
+        steps.append(("narrow", 0, False))
+    # A merge needs X^T of the one before only to write, X to read.
     for level in range(first_level, len(MASKED_MERGES)):
-        steps.append(("merge read", 0, None))
-        steps.append(("merge write", 0, level + 1 if level + 1 < len(MASKED_MERGES) else None))
+        steps.append(("read", level, level > first_level))
+        steps.append(("write", level == bare, False))
     for width in BLOCK_MERGES:
-        steps.append(("block read", width, None))
-        steps.append(("block write", width, None))
-    steps.append(("keys", 0, None))
+        steps.append(("block read", width, width == BLOCK_ROWS and first_level < len(MASKED_MERGES)))
+        steps.append(("block write", width, False))
+    steps.append(("keys", 0, False))
     return steps
 
 
 def invert(constants, group, step):
     """One step of inverting I + A of a group."""
-    action, argument, masked = step
-    if masked != None:
+    action, argument, widen = step
+    if action == "leaves":
         # delta_rule.gdn:10: S = S + k * (beta * (v - r))
-        mask_merge(constants, group, masked)
-    if action == "pairs":
-        start_inverse(constants, group)
-    elif action == "turn":
-        turn_inverse(group)
-    elif action == "leaves":
         mask_leaves(constants, group)
     elif action == "turn leaves":
         turn_leaves(constants, group)
@@ -1012,18 +1281,26 @@ def invert(constants, group, step):
         add_factor(constants, group)
     elif action == "residual":
         find_residual(constants, group)
-    elif action == "mask":
-        mask_merge(constants, group, argument)
-    elif action == "merge read":
-        merge_read(group)
-    elif action == "merge write":
-        merge_write(constants, group)
+    elif action == "narrow":
+        narrow_leaves(constants, group)
+    elif action == "pairs":
+        find_pairs(constants, group)
+    elif action == "start":
+        start_inverse(constants, group)
+    elif action == "read":
+        merge_read(constants, group, argument)
+    elif action == "write":
+        merge_write(constants, group, argument)
+    elif action == "widen":
+        widen_inverse(constants, group)
     elif action == "block read":
         block_read(group, argument)
     elif action == "block write":
         block_write(group, argument)
     else:
         turn_keys(group)
+    if widen:
+        widen_inverse(constants, group)
 
 
 def solve_writes(group, states, step):
@@ -1089,23 +1366,24 @@ def carry_state(group, states, step):
     group["output"] = output
 
 
-def decay_lane(group, states, step, lane):
-    """S <- exp(G_last) S + update for one lane; after the last one the operands' copy.
+def decay_states(group, states, step):
+    """S <- exp(G_last) S + update for every lane, and the operands' copy.
 
     A single lane waits for that copy, so that it is computed first and by itself.
     """
     lanes, position, values = group["lanes"], group["position"], group["values"]
     update = group["update"]
     high, low = states["high"], states["low"]
-    if lanes == 1:
-        # gdn_cte.gdn:19: o, S = scan[T] gated_delta(query * scale, key, value, exp(g_log), beta, S)
-        decay_and_add(low, group, high, update, lane, step)
-    decay_and_add(high, group, high, update, lane, step)
-    if lanes > 1 and lane == lanes - 1:
+    for lane in range(lanes):
+        if lanes == 1:
+            # gdn_cte.gdn:19: o, S = scan[T] gated_delta(query * scale, key, value, exp(g_log), beta, S)
+            decay_and_add(low, group, high, update, lane, step)
+        decay_and_add(high, group, high, update, lane, step)
+    if lanes > 1:
         nisa.tensor_copy(
             dst=low[:, position * values : position * values + lanes * values],
             src=high[:, position * values : position * values + lanes * values],
-            engine=nisa.engine.vector,
+            engine=nisa.engine.gpsimd,
         )
 
 
@@ -1200,58 +1478,38 @@ def plan_groups(lanes, chunks):
     return items
 
 
-def prepare_in_turn(groups):
-    """(group, step) for all groups, wave after wave; within a wave each group is one part behind the one before."""
-    order = []
-    for wave in WAVES:
-        for time in range(len(groups) + len(wave) - 1):
-            for behind in range(len(wave)):
-                place = time - len(wave) + 1 + behind
-                if place >= 0 and place < len(groups):
-                    for stage in wave[time - place]:
-                        order.append((groups[place], stage))
-    return order
+def plan_ticks(steps, chunks):
+    """(action, step) of a group at every tick since its transfers; `chunks` of each lane."""
+    ticks = []
+    for tick in range(LOAD_TICKS):
+        ticks.append([])
+    for part in PARTS:
+        work = []
+        for stage in part:
+            work.append(("scores", stage))
+        ticks.append(work)
+    for step in steps:
+        ticks.append([("inverse", step)])
+    for chunk in range(chunks):
+        ticks.append([("writes", chunk)])
+        ticks.append([("state", chunk)])
+        ticks.append([("decay", chunk), ("output", chunk)])
+    return ticks
 
 
-def other_work(inverted, loaded):
-    """(group, action, step) for the batch that is inverted and the one that was just loaded."""
-    work = []
-    # Chunks of different lanes, two by two: while one waits, the other goes on.
-    rounds = []
-    last = []
-    for group in inverted:
-        for step in range(group["steps"]):
-            if len(last) == 1 and last[0][0]["position"] != group["position"]:
-                last.append((group, step))
-            else:
-                last = [(group, step)]
-                rounds.append(last)
-    for some in rounds:
-        for group, step in some:
-            work.append((group, "writes", step))
-        for group, step in some:
-            work.append((group, "state", step))
-            for lane in range(group["lanes"]):
-                work.append((group, "decay", (step, lane)))
-        for group, step in some:
-            work.append((group, "output", step))
-    order = prepare_in_turn(loaded)
-    for group, stage in order:
-        work.append((group, "scores", stage))
-    return work
-
-
-def do_work(constants, tensors, sizes, states, team, work):
-    """One piece of `other_work`."""
-    group, action, step = work
+def do_work(constants, tensors, sizes, states, team, group, work):
+    """One action of a group."""
+    action, step = work
     if action == "scores":
         prepare(constants, group, step)
+    elif action == "inverse":
+        invert(constants, group, step)
     elif action == "writes":
         solve_writes(group, states, step)
     elif action == "state":
         carry_state(group, states, step)
     elif action == "decay":
-        decay_lane(group, states, step[0], step[1])
+        decay_states(group, states, step)
     else:
         store_output(group, tensors, sizes, team, step)
 
@@ -1259,41 +1517,43 @@ def do_work(constants, tensors, sizes, states, team, work):
 def run_team(constants, tensors, sizes, states, team):
     """All chunks of a team of lanes.
 
-    Batches of groups are pipelined: while the inverses of one batch are merged step by step, the
-    carried states go through the batch before it and the scores of the next one are made.
+    Groups are pipelined: each begins `interval` ticks after the one before it, and of the
+    groups under way the youngest comes first at a tick.
     """
     total, groups_in_flight = sizes["total"], sizes["groups_in_flight"]
     steps, levels = constants["steps"], constants["levels"]
     lanes = len(team)
     chunks = (total + CHUNK - 1) // CHUNK
     items = plan_groups(lanes, chunks)
-    if lanes < LANES:
-        # The carried states of few lanes are the longest chain: begin with them
-        # early.
-        groups_in_flight = min(groups_in_flight, 4)
-    if len(levels) == 0:
-        make_masks(constants)
+    wide = min(lanes, LANES)
+    rounds = (lanes + wide - 1) // wide
+    ticks = plan_ticks(steps, SLOTS // wide)
+    # The next chunks of the same lanes begin with the states that these ones leave.
+    carried = 3 * (SLOTS // wide)
+    interval = max(len(ticks) // groups_in_flight, (carried + rounds - 1) // rounds)
     gates = {"first_chunk": -1}
-    previous = []
-    current = []
-    batches = (len(items) + groups_in_flight - 1) // groups_in_flight
-    for batch in range(batches + 2):
-        following = []
-        for index in range(batch * groups_in_flight, min((batch + 1) * groups_in_flight, len(items))):
-            item = items[index]
+    active = []
+    for tick in range((len(items) - 1) * interval + len(ticks)):
+        if tick % interval == 0 and tick // interval < len(items):
+            item = items[tick // interval]
             first, position, count, chunk, steps_of_lane = item
             if gates["first_chunk"] != first:
                 gates = make_gates(constants, tensors, sizes, team, first, min(GATE_COLUMNS // lanes, chunks - first))
             group = load_group(gates, tensors, sizes, team, position, count, chunk, steps_of_lane)
-            following.append(group)
-        work = other_work(previous, following)
-        turns = len(steps) * max(1, len(current))
-        for turn in range(turns):
-            if len(current) > 0:
-                invert(constants, current[turn % len(current)], steps[turn // len(current)])
-            for piece in range((len(work) * turn + turns - 1) // turns, (len(work) * (turn + 1) + turns - 1) // turns):
-                do_work(constants, tensors, sizes, states, team, work[piece])
-        previous, current = current, following
+            ticks = plan_ticks(steps, steps_of_lane)
+            active.append((tick, group, ticks))
+            if len(levels) == 0:
+                make_masks(constants)
+        for older in range(len(active)):
+            taken = active[len(active) - 1 - older]
+            begun, group, ticks = taken
+            at = tick - begun
+            if at < len(ticks):
+                for work in ticks[at]:
+                    do_work(constants, tensors, sizes, states, team, group, work)
+        if len(active) > 0:
+            if tick - active[0][0] + 1 >= len(active[0][2]):
+                active = active[1:len(active)]
 
 
 @nki.jit
@@ -1405,7 +1665,7 @@ def gdn_cte(
         "total": T,
         "factor": scale,
         "fresh": fresh,
-        "groups_in_flight": min(max(1, group_size // 2), 4 if query.dtype == nl.float32 else 8),
+        "groups_in_flight": min(group_size, 6 if query.dtype == nl.float32 else 12),
     }
     constants = make_constants(query)
     steps = inverse_steps(algorithm, query.dtype)
