@@ -16,7 +16,7 @@ MASKED_MERGES = (2, 4, 8, 16)  # merges that select their blocks by a mask
 BLOCK_ROWS = 32  # rows of what they merge to
 BLOCK_MERGES = (32, 64)  # merges whose blocks are partition ranges
 LEAF = 16  # rows of a leaf that neumann doubles
-PARTS = ((0, 1, 2, 3), (), (4, 5, 6), (7, 8, 9), (10,))  # steps of preparing scores, tick by tick
+PARTS = ((0, 1, 2, 3), (), (4, 5, 6), (7, 8, 9), ())  # steps of preparing scores, tick by tick
 
 
 def query_offset(lane, token, sizes):
@@ -815,7 +815,7 @@ def make_scores(group, slot):
 
 
 def prepare(constants, group, stage):
-    """Step 0 to 10 on the way from loaded vectors to scores."""
+    """Step 0 to 9 on the way from loaded vectors to scores."""
     if stage == 0:
         sum_segments(constants, group)
     elif stage == 1:
@@ -830,10 +830,8 @@ def prepare(constants, group, stage):
         make_scores(group, stage - 5)
     elif stage < 9:
         make_scores(group, stage - 5)
-    elif stage == 9:
-        turn_queries(group)
     else:
-        find_blocks(constants, group)
+        turn_queries(group)
 
 
 def mask_leaves(constants, group):
@@ -989,6 +987,7 @@ def narrow_leaves(constants, group):
     X = nl.ndarray((CHUNK, slots * BLOCK_ROWS), dtype=X_T.dtype, buffer=nl.sbuf)
     nisa.tensor_copy(dst=X, src=product, engine=nisa.engine.scalar)
     group["X"] = X
+    find_blocks(constants, group)
 
 
 def find_blocks(constants, group):
@@ -1046,6 +1045,7 @@ def start_inverse(constants, group):
     X = nl.ndarray((CHUNK, slots * BLOCK_ROWS), dtype=X_T.dtype, buffer=nl.sbuf)
     nisa.tensor_copy(dst=X, src=started, engine=nisa.engine.scalar)
     group["X"] = X
+    find_blocks(constants, group)
 
 
 def merge_read(constants, group, level):
@@ -1665,7 +1665,7 @@ def gdn_cte(
         "total": T,
         "factor": scale,
         "fresh": fresh,
-        "groups_in_flight": min(group_size, 6 if query.dtype == nl.float32 else 12),
+        "groups_in_flight": min(group_size, 7 if query.dtype == nl.float32 else 14),
     }
     constants = make_constants(query)
     steps = inverse_steps(algorithm, query.dtype)

@@ -18,7 +18,7 @@ BLOCK_MERGES = (32, 64)  # merges whose blocks are partition ranges
 SUBBLOCK = 16  # rows that share a reference
 TILE = 32  # tokens that meet around references of rows
 PLACED_LEVELS = (64, 32)  # half widths of the blocks that pairs of tokens meet in, written in place
-PARTS = ((0,), (1,), (2,), (3,), (4,), (5,), (6,), (7,), (8,), (9,), (10,), (11,), (12,))  # steps of preparing scores, tick by tick
+PARTS = ((0,), (1,), (2,), (3,), (4,), (5,), (6,), (7,), (8,), (9,), (10,), (11,))  # steps of preparing scores, tick by tick
 
 
 def query_offset(lane, token, sizes):
@@ -962,7 +962,7 @@ def round_scores(group):
 
 
 def prepare(constants, group, stage):
-    """Step 0 to 12 on the way from loaded vectors to scores."""
+    """Step 0 to 11 on the way from loaded vectors to scores."""
     if stage == 0:
         keep_vectors(group)
     elif stage == 1:
@@ -985,8 +985,6 @@ def prepare(constants, group, stage):
         multiply_pairs(group)
     elif stage == 10:
         round_scores(group)
-    elif stage == 11:
-        find_blocks(constants, group)
     else:
         keep_values(group)
 
@@ -1046,6 +1044,7 @@ def start_inverse(constants, group):
     X = nl.ndarray((CHUNK, slots * BLOCK_ROWS), dtype=X_T.dtype, buffer=nl.sbuf)
     nisa.tensor_copy(dst=X, src=started, engine=nisa.engine.scalar)
     group["X"] = X
+    find_blocks(constants, group)
 
 
 def merge_read(constants, group, level):
@@ -1620,7 +1619,7 @@ def kda_cte_bounded(query, key, value, g, beta, valid_len=None, scale=1.0, recur
         "total": T,
         "factor": scale,
         "fresh": fresh,
-        "groups_in_flight": min(8, 6 if query.dtype == nl.float32 else 12),
+        "groups_in_flight": min(8, 7 if query.dtype == nl.float32 else 14),
     }
     constants = make_constants(query)
     steps = inverse_steps("schur", query.dtype)

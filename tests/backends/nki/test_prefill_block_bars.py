@@ -18,7 +18,7 @@ from gdsl.shapes import resolve_sizes
     ("kernel", "sizes", "factor"),
     [
         ("gdn_block_prefill", "Hid=2048,Hk=8,G=2", 1.55),
-        ("gdn_mixer_prefill", "Hk=8,G=2", 1.55),
+        ("gdn_mixer_prefill", "Hk=8,G=2", 1.57),
         ("kda_block_prefill", "Hid=2304,H=8,R=128", 1.75),
     ],
 )

@@ -22,7 +22,7 @@ from backends.nki.schedules.chunked.sharding import ABREAST, as_many, write_lane
 from gdsl.algorithm.inverses import NAMES
 
 PARTITIONS = 128
-MOST_GROUPS = 12
+MOST_GROUPS = 14
 """Groups in flight that fit SBUF in 16 bits at the largest sizes, chunks of 128 tokens."""
 TEAM, TILES = Name("TEAM"), Name("tiles")
 
@@ -116,7 +116,9 @@ def _params(schedule: Schedule) -> tuple[str, ...]:
 
 def _groups(schedule: Schedule) -> Number:
     """Groups under way: the schedule's `group`, which may be an argument, as memory allows."""
-    asked: Number = Literal(int(schedule.plan.settings["group"]))
+    # What stands around the rule makes the way of a group longer.
+    more = 6 if schedule.around.output_computed else 0
+    asked: Number = Literal(int(schedule.plan.settings["group"]) + more)
     for exposed in schedule.plan.exposed:
         if exposed.key == "group":
             asked = Name(exposed.argument)

@@ -108,6 +108,7 @@ def _start_inverse(origin: Span | None) -> Function:
     X = block.tile("X", NARROW, like(X_T))
     block.do("tensor_copy", dst=X, src=started, engine=SCALAR)
     block.put("group", X=X)
+    block.call("find_blocks", Name("constants"), Name("group"))
     return stage.done()
 
 

@@ -162,4 +162,5 @@ def _narrow_leaves(origin: Span | None) -> Function:
     X = block.tile("X", NARROW, like(X_T))
     block.do("tensor_copy", dst=X, src=product, engine=SCALAR)
     block.put("group", X=X)
+    block.call("find_blocks", Name("constants"), Name("group"))
     return stage.done()

@@ -40,12 +40,12 @@ from backends.nki.select.layouts import GPSIMD, SCALAR
 def parts(schedule: Schedule) -> tuple[Part, ...]:
     """Return the steps from loaded vectors to scores, tick by tick.
 
-    Scaling begins first, since GpSimdE takes longest, and is waited for last.
+    Scaling begins first, since GpSimdE takes longest, and is waited for last. Ticks without a step
+    leave engines time for what comes just before them.
     """
     constants, group = Name("constants"), Name("group")
     half = BANK // schedule.scan.chunk.chunk // 2
     shared = (Step("share_products", (group,)), Step("select_products", (group,)))
-    blocks = Step("find_blocks", (constants, group))
     return (
         (
             Step("sum_segments", (constants, group)),
@@ -55,7 +55,7 @@ def parts(schedule: Schedule) -> tuple[Part, ...]:
         (),
         (Step("multiply_keys", (group,)), Step("make_scores", (group,), half)),
         (Step("make_scores", (group,), half, half), Step("turn_queries", (group,))),
-        *(((blocks,),) if schedule.solves else ()),
+        (),
     )
 
 

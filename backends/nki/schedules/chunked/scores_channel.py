@@ -108,7 +108,6 @@ def steps(schedule: Schedule) -> tuple[Step, ...]:
         found.append(Step("scale_level", (*both, Literal(place), engine)))
         found.append(Step("add_level", (*both, Literal(place))))
     found.append(Step("round_scores", (GROUP,)))
-    found += [Step("find_blocks", both)] if schedule.solves else []
     return tuple(found)
 
 
