@@ -25,7 +25,8 @@ stationary, is made of X by transposing it with every block in all columns and m
 
 Value heads with one key head share k^T k and k^T q: they are rounded to SBUF once, and what each
 head makes of them are passes over 16-bit numbers (1.72 us with two value heads per key head). All
-groups of such a kernel round there, whatever lanes they hold, so that sharing changes no bit.
+groups of such a kernel round there, whatever lanes they hold, so that sharing changes no bit. The
+evaluator of the plan, which bounds the error, does not round there.
 
 The chunk follows from the plan: with chunks of 64 tokens a group is eight of them, and so on. Lanes
 are shared among cores by heads or by value columns (`sharding`); with one head its columns are.
@@ -43,7 +44,8 @@ in its middle with all columns of their tile of 32, and every block is written i
 without a bound only blocks of 32 and more are, and five predicated copies select the pairs below.
 What no product wrote lies above the diagonal and is replaced on GpSimdE when scores are rounded.
 The carried state is read before the solve, with the factor that also serves the queries. Per chunk
-and lane ScalarE works 2.7 us with a bounded gate and 3.2 without, VectorE 2.6 and 4.2.
+and lane TensorE works 2.6 us with a bounded gate and 3.4 without, VectorE 2.6 and 4.2; the whole
+takes 3.3 and 5.8.
 
 A state that is read along another vector than it is written along (GDN-2) has k^T in a tile of its
 own, `keys_T`; one that is read before it decays (Comba) sums decays up to each token's own for A.
@@ -59,7 +61,7 @@ at once, one chunk per partition. A factor of the query goes to the output; a ke
 L2 norm) is scaled and turned on TensorE, its sum of squares a product with ones. Outputs take what
 follows the rule before they leave. Both are straight pieces, cut where an engine would wait for
 another (`cut`); the cuts are steps of the pipeline. Norms, gates and a gated norm of the output
-take about 1.1 us more per chunk and lane than finished gates and normalised keys.
+take about 1.2 us more per chunk and lane than finished gates and normalised keys.
 
 Rows with a length select their live tokens (dead ones may hold NaN), 16-bit ones two at a time as
 words of four bytes, and are then turned by transfers from SBUF to SBUF.
