@@ -17,10 +17,9 @@ from backends.nki.program.numbers import (
     Name,
     Number,
     binary,
-    product,
     smallest,
 )
-from backends.nki.program.structures import EMPTY, Item, Length, Record, Slice, Text
+from backends.nki.program.structures import EMPTY, Item, Record, Slice, Text
 from backends.nki.schedules.chunked.alive import words_of
 from backends.nki.schedules.chunked.gates import per_slot
 from backends.nki.schedules.chunked.prepare import Step
@@ -34,6 +33,7 @@ from backends.nki.schedules.chunked.records import (
     VALUES,
 )
 from backends.nki.schedules.chunked.schedule import Schedule
+from backends.nki.schedules.chunked.shared_keys import distinct_keys
 from backends.nki.schedules.chunked.stage import Stage
 from backends.nki.select.layouts import GPSIMD
 from gdsl.ir.kernel import Input
@@ -44,7 +44,7 @@ COUNT, POSITION, FIRST_CHUNK = Name("count"), Name("position"), Name("chunk")
 def functions(schedule: Schedule) -> Iterator[Function]:
     """Yield `load_group`, and what keeps live tokens where a kernel has a length per row."""
     if schedule.shares:
-        yield _distinct_keys(schedule)
+        yield distinct_keys(schedule)
     yield _load_group(schedule)
     if schedule.scan.valid is not None:
         # What the kernel itself stored in HBM has the text's dtype, whatever the caller's tensors
@@ -163,33 +163,6 @@ def _load_group(schedule: Schedule) -> Function:
     else:
         block.call("spread_decays", Name("group"))
     return stage.done("group")
-
-
-def _distinct_keys(schedule: Schedule) -> Function:
-    doc = "Slots whose keys and queries no earlier one has, and which of them every slot has."
-    stage = Stage("distinct_keys", ("k_offsets", "q_offsets", "sizes"), doc)
-    block, own, of_slot = stage.block, Name("own"), Name("of_slot")
-    keys, queries = Name("k_offsets"), Name("q_offsets")
-    block.comment("Every lane rounds alike, whatever lanes it meets.")
-    sharing = block.let_named("sharing", product(stage.numbers("sizes", *schedule.grouped)))
-    block.let_named("own", EMPTY)
-    block.let_named("of_slot", EMPTY)
-    with block.loop("slot", 0, Length(keys)) as (body, slot):
-        found = body.let_named("found", Length(own))
-        with body.loop("place", 0, Length(own)) as (inner, place):
-            other = Item(own, place)
-            same = binary(
-                "and",
-                compare("==", Item(keys, other), Item(keys, slot)),
-                compare("==", Item(queries, other), Item(queries, slot)),
-            )
-            with inner.when(binary("and", compare(">", sharing, 1), same)) as equal:
-                equal.let_named("found", place)
-        with body.when(compare("==", found, Length(own))) as new:
-            new.append("own", slot)
-        body.append("of_slot", found)
-    block.let_named("heads", Record((("own", own), ("of_slot", of_slot), ("sharing", sharing))))
-    return stage.done("heads")
 
 
 def _clear_tail(block: Block, tiles: Iterable[View]) -> None:

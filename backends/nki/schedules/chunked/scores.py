@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from backends.nki.program.build import Block, compare, part
 from backends.nki.program.nodes import F32, Function, Pattern, Space, Tile, View
-from backends.nki.program.numbers import ONE, ZERO, Name, Number, binary, number, smallest
-from backends.nki.program.structures import Item, Length, Text
+from backends.nki.program.numbers import ONE, ZERO, Name, Number, binary, number
+from backends.nki.program.structures import Item, Text
 from backends.nki.schedules.chunked.constants import select
 from backends.nki.schedules.chunked.gates import beta_of, per_slot
 from backends.nki.schedules.chunked.operators import EXP, GREATER, GREATER_EQUAL, MULTIPLY
@@ -32,9 +32,16 @@ from backends.nki.schedules.chunked.records import (
 )
 from backends.nki.schedules.chunked.rows import first_half, queries, rows_of
 from backends.nki.schedules.chunked.schedule import Schedule
+from backends.nki.schedules.chunked.shared_keys import (
+    heads_per_key,
+    keys_are_shared,
+    select_products,
+    select_upto,
+    share_products,
+)
 from backends.nki.schedules.chunked.slots import turn_slots
 from backends.nki.schedules.chunked.stage import Stage
-from backends.nki.select.layouts import GPSIMD, SCALAR
+from backends.nki.select.layouts import GPSIMD
 
 
 def parts(schedule: Schedule) -> tuple[Part, ...]:
@@ -67,8 +74,8 @@ def functions(schedule: Schedule) -> Iterator[Function]:
     yield _sum_segments(schedule)
     yield _multiply_keys(schedule)
     if schedule.shares:
-        yield _share_products(schedule)
-        yield _select_products(schedule)
+        yield share_products(schedule)
+        yield select_products(schedule)
     yield _make_scores(schedule)
 
 
@@ -163,7 +170,7 @@ def _sum_segments(schedule: Schedule) -> Function:
         )
         q_sb, low = stage.tiles("group", "q_sb")[0], block.inner()
         low.create(Tile("decay", MATRICES, like(q_sb), Space.SBUF))
-        block.decide(_shared(), low, whole)
+        block.decide(keys_are_shared(), low, whole)
     decay = tile_of("group", "decay")
     block.do("activation", dst=decay, op=EXP, data=segments)
     block.put("group", decay=decay)
@@ -191,19 +198,6 @@ def _sum_both(stage: Stage) -> Function:
     return stage.done()
 
 
-def _shared() -> Number:
-    """Whether lanes of the kernel have keys in common."""
-    return compare(">", _sharing(), 1)
-
-
-def _sharing() -> Number:
-    return Item(Item(Name("group"), Text("heads")), Text("sharing"))
-
-
-def _own() -> Number:
-    return Item(Item(Name("group"), Text("heads")), Text("own"))
-
-
 def _multiply_keys(schedule: Schedule) -> Function:
     doc = (
         "k_j . k_i and k_j . q_i of every slot, side by side"
@@ -229,48 +223,9 @@ def _multiply_keys(schedule: Schedule) -> Function:
     if not schedule.shares:
         multiply(stage.block)
         return stage.done()
-    with stage.block.when(compare("==", _sharing(), 1)) as block:
+    with stage.block.when(compare("==", heads_per_key(), 1)) as block:
         multiply(block)
     return stage.done()
-
-
-def _share_products(schedule: Schedule) -> Function:
-    doc = "k_j . k_i and k_j . q_i once for slots with the same keys, as operands."
-    stage = Stage("share_products", ("group",), doc, schedule.scan.solve_span)
-    (kq_T,) = stage.of_group("kq_T")
-    with stage.block.when(_shared()) as block:
-        own = block.let_named("own", _own())
-        count = block.let_named("count", Length(own))
-        found = block.tile("found", (CHUNK, count * PAIR), F32, Space.PSUM)
-        with block.loop("place", 0, count) as (body, place):
-            _multiply(body, found, kq_T, place, body.let_named("slot", Item(own, place)))
-        products = block.tile("products", (CHUNK, count * PAIR), like(kq_T))
-        with block.loop("first", 0, count * PAIR, BANK) as (body, first):
-            span = (first, body.let_named("width", smallest(BANK, count * PAIR - first)))
-            dst, src = part(products, None, span), part(found, None, span)
-            body.do("tensor_copy", dst=dst, src=src, engine=SCALAR)
-        block.put("group", products=products)
-    return stage.done()
-
-
-def _select_products(schedule: Schedule) -> Function:
-    doc = "Zeros for shared k_j . q_i where j comes after i."
-    stage = Stage("select_products", ("group",), doc, schedule.scan.solve_span)
-    stage.of_group()
-    with stage.block.when(_shared()) as block:
-        (products,) = stage.inside(block).tiles("group", "products")
-        _select_upto(block, products, Length(_own()))
-    return stage.done()
-
-
-def _multiply(block: Block, products: View, kq_T: View, place: Number, slot: Number) -> None:
-    block.do(
-        "nc_matmul",
-        dst=slot_of(products, place, PAIR),
-        stationary=part(kq_T, None, (slot * PAIR, CHUNK)),
-        moving=slot_of(kq_T, slot, PAIR),
-        accumulate=False,
-    )
 
 
 def _make_scores(schedule: Schedule) -> Function:
@@ -314,18 +269,12 @@ def _make_scores(schedule: Schedule) -> Function:
         )
     if not schedule.shares:
         with block.when(compare("==", slot, SLOTS - 1)) as last:
-            _select_upto(last, scores, SLOTS)
+            select_upto(last, scores, SLOTS)
         return stage.done()
-    done = binary("and", compare("==", slot, SLOTS - 1), compare("==", _sharing(), 1))
+    done = binary("and", compare("==", slot, SLOTS - 1), compare("==", heads_per_key(), 1))
     with block.when(done) as last:
-        _select_upto(last, scores, SLOTS)
+        select_upto(last, scores, SLOTS)
     return stage.done()
-
-
-def _select_upto(block: Block, scores: View, count: Number) -> None:
-    """Zeros in every second matrix where the row comes after the column."""
-    queries = Pattern(scores.tile, ((count * PAIR, CHUNK), (PAIR, count), (ONE, CHUNK)), CHUNK)
-    select(block, queries, queries, ((0, count), (1, CHUNK)), -1, 0, GREATER_EQUAL)
 
 
 def _twice(decay: View, slot: Number) -> Pattern:

@@ -1,0 +1,108 @@
+"""What value heads with one key head share: k^T k and k^T q, computed once.
+
+Which slots of a group have the same keys is found while tracing. Their products are rounded to
+SBUF, masked, and read by every slot that has them.
+"""
+
+from __future__ import annotations
+
+from backends.nki.program.build import Block, compare, part
+from backends.nki.program.nodes import F32, Function, Pattern, Space, View
+from backends.nki.program.numbers import ONE, Name, Number, binary, product, smallest
+from backends.nki.program.structures import EMPTY, Item, Length, Record, Text
+from backends.nki.schedules.chunked.constants import select
+from backends.nki.schedules.chunked.operators import GREATER_EQUAL
+from backends.nki.schedules.chunked.records import BANK, CHUNK, PAIR, like, slot_of
+from backends.nki.schedules.chunked.schedule import Schedule
+from backends.nki.schedules.chunked.stage import Stage
+from backends.nki.select.layouts import SCALAR
+
+
+def distinct_keys(schedule: Schedule) -> Function:
+    """Return `distinct_keys`, which a group is loaded with."""
+    doc = "Slots whose keys and queries no earlier one has, and which of them every slot has."
+    stage = Stage("distinct_keys", ("k_offsets", "q_offsets", "sizes"), doc)
+    block, own, of_slot = stage.block, Name("own"), Name("of_slot")
+    keys, queries = Name("k_offsets"), Name("q_offsets")
+    block.comment("Every lane rounds alike, whatever lanes it meets.")
+    sharing = block.let_named("sharing", product(stage.numbers("sizes", *schedule.grouped)))
+    block.let_named("own", EMPTY)
+    block.let_named("of_slot", EMPTY)
+    with block.loop("slot", 0, Length(keys)) as (body, slot):
+        found = body.let_named("found", Length(own))
+        with body.loop("place", 0, Length(own)) as (inner, place):
+            other = Item(own, place)
+            same = binary(
+                "and",
+                compare("==", Item(keys, other), Item(keys, slot)),
+                compare("==", Item(queries, other), Item(queries, slot)),
+            )
+            with inner.when(binary("and", compare(">", sharing, 1), same)) as equal:
+                equal.let_named("found", place)
+        with body.when(compare("==", found, Length(own))) as new:
+            new.append("own", slot)
+        body.append("of_slot", found)
+    block.let_named("heads", Record((("own", own), ("of_slot", of_slot), ("sharing", sharing))))
+    return stage.done("heads")
+
+
+def keys_are_shared() -> Number:
+    """Whether lanes of the kernel have keys in common."""
+    return compare(">", heads_per_key(), 1)
+
+
+def heads_per_key() -> Number:
+    """How many lanes of the kernel have the same keys."""
+    return Item(Item(Name("group"), Text("heads")), Text("sharing"))
+
+
+def _own() -> Number:
+    """The slots whose keys no earlier one has."""
+    return Item(Item(Name("group"), Text("heads")), Text("own"))
+
+
+def share_products(schedule: Schedule) -> Function:
+    """Return the step that multiplies shared keys."""
+    doc = "k_j . k_i and k_j . q_i once for slots with the same keys, as operands."
+    stage = Stage("share_products", ("group",), doc, schedule.scan.solve_span)
+    (kq_T,) = stage.of_group("kq_T")
+    with stage.block.when(keys_are_shared()) as block:
+        own = block.let_named("own", _own())
+        count = block.let_named("count", Length(own))
+        found = block.tile("found", (CHUNK, count * PAIR), F32, Space.PSUM)
+        with block.loop("place", 0, count) as (body, place):
+            _multiply(body, found, kq_T, place, body.let_named("slot", Item(own, place)))
+        products = block.tile("products", (CHUNK, count * PAIR), like(kq_T))
+        with block.loop("first", 0, count * PAIR, BANK) as (body, first):
+            span = (first, body.let_named("width", smallest(BANK, count * PAIR - first)))
+            dst, src = part(products, None, span), part(found, None, span)
+            body.do("tensor_copy", dst=dst, src=src, engine=SCALAR)
+        block.put("group", products=products)
+    return stage.done()
+
+
+def select_products(schedule: Schedule) -> Function:
+    """Return the step that masks what they gave."""
+    doc = "Zeros for shared k_j . q_i where j comes after i."
+    stage = Stage("select_products", ("group",), doc, schedule.scan.solve_span)
+    stage.of_group()
+    with stage.block.when(keys_are_shared()) as block:
+        (products,) = stage.inside(block).tiles("group", "products")
+        select_upto(block, products, Length(_own()))
+    return stage.done()
+
+
+def _multiply(block: Block, products: View, kq_T: View, place: Number, slot: Number) -> None:
+    block.do(
+        "nc_matmul",
+        dst=slot_of(products, place, PAIR),
+        stationary=part(kq_T, None, (slot * PAIR, CHUNK)),
+        moving=slot_of(kq_T, slot, PAIR),
+        accumulate=False,
+    )
+
+
+def select_upto(block: Block, scores: View, count: Number) -> None:
+    """Add zeros in every second matrix where the row comes after the column."""
+    queries = Pattern(scores.tile, ((count * PAIR, CHUNK), (PAIR, count), (ONE, CHUNK)), CHUNK)
+    select(block, queries, queries, ((0, count), (1, CHUNK)), -1, 0, GREATER_EQUAL)
