@@ -21,6 +21,7 @@ from backends.nki.schedules.chunked import (
     leaves,
     load,
     prologue,
+    references_channel,
     scores,
     scores_channel,
     states,
@@ -122,7 +123,7 @@ def _constants(schedule: Schedule, before: Before) -> tuple[Constant, ...]:
     if leaf := schedule.doubled_leaf:
         found.append(Constant("LEAF", Literal(leaf), "rows of a leaf that neumann doubles"))
     if schedule.scan.channels:
-        found += scores_channel.constants(schedule)
+        found += references_channel.constants(schedule)
     loaded, tabled = _tabled(schedule)
     first, last = (sum(step.count for part in parts for step in part) for parts in (loaded, tabled))
     if tabled:
