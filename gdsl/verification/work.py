@@ -99,6 +99,7 @@ class Work:
         request, once = self.request, REGIMES[regime].once or trial.once
         references: dict[tuple[object, ...], Result] = {}
         admitted: dict[tuple[object, ...], Mapping[str, Allowed]] = {}
+        wider: dict[tuple[object, ...], Mapping[str, Allowed]] = {}
         for way in self._ways(once=once):
             bound = bind_dtypes(request.kernel, way.precision.prefer)
             dtypes = tuple(bound.items())
@@ -121,8 +122,9 @@ class Work:
             verdicts = self._judge(way, bound, result, reference, admitted[same])
             raised = not all(verdict.ok for verdict in verdicts)
             if raised:
-                wider = self._raised(way, plan, trial, bound, reference, admitted[same])
-                verdicts = self._judge(way, bound, result, reference, wider)
+                if same not in wider:
+                    wider[same] = self._raised(way, plan, trial, bound, reference, admitted[same])
+                verdicts = self._judge(way, bound, result, reference, wider[same])
             yield self._case(regime, trial, way, result, verdicts, raised=raised)
 
     def _raised(
