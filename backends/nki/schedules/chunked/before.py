@@ -20,7 +20,6 @@ from backends.nki.program.numbers import (
     Largest,
     Name,
     Number,
-    Query,
     product,
     smallest,
 )
@@ -221,7 +220,7 @@ class Before:
 
     def _meet(self, main: Block, names: Sequence[str], why: str) -> None:
         """Two cores wait for each other's part of tensors."""
-        with main.when(compare(">", Query("nl.num_programs(0)"), 1)) as both:
+        with main.when(compare(">", CORES, 1)) as both:
             both.comment(why)
             for name in names:
                 tile = self.contract.tensors[name]

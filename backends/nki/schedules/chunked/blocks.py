@@ -26,6 +26,7 @@ from backends.nki.schedules.chunked.records import (
     tile_of,
 )
 from backends.nki.schedules.chunked.schedule import Schedule
+from backends.nki.schedules.chunked.slots import multiply_slots
 from backends.nki.schedules.chunked.stage import Stage
 from backends.nki.select.layouts import SCALAR
 from gdsl.source import Span
@@ -140,14 +141,7 @@ def _turn_keys(origin: Span | None) -> Function:
     (keys,) = stage.numbers("group", "keys")
     k_decayed, X_T = stage.of_group("k_decayed", "X_T")
     product = block.tile("product", TURNED, F32, Space.PSUM)
-    with block.loop("slot", 0, SLOTS) as (body, slot):
-        body.do(
-            "nc_matmul",
-            dst=slot_of(product, slot, CHUNK),
-            stationary=slot_of(k_decayed, slot, keys),
-            moving=slot_of(X_T, slot, CHUNK),
-            accumulate=False,
-        )
+    multiply_slots(block, product, k_decayed, X_T, rows=keys)
     W_T = block.tile("W_T", TURNED, like(X_T))
     block.do("activation", dst=W_T, op=COPY, data=product, scale=Literal(-1.0))
     block.put("group", W_T=W_T)

@@ -25,19 +25,18 @@ from backends.nki.program.numbers import (
     Literal,
     Name,
     Number,
-    Query,
 )
 from backends.nki.program.structures import Record
 from backends.nki.refusal import refuse
 from backends.nki.schedules.chunked.front import Filtered
 from backends.nki.schedules.chunked.lines import Kind
+from backends.nki.schedules.chunked.sharding import CORE, CORES
 from gdsl.ir.dims import Atom, Dim
 from gdsl.ir.dtypes import Dtype
 from gdsl.ir.kernel import Input
 from gdsl.ir.types import DtypeVar
 
 ROWS = Name("ROWS")
-CORE, CORES = Query("nl.program_id(0)"), Query("nl.num_programs(0)")
 
 
 def kind_of(filtered: tuple[Filtered, ...]) -> Kind:

@@ -23,12 +23,12 @@ from backends.nki.schedules.chunked.records import (
     NARROW,
     PAIR,
     SLOTS,
-    each_slot,
     like,
     slot_of,
     tile_of,
 )
 from backends.nki.schedules.chunked.schedule import Schedule
+from backends.nki.schedules.chunked.slots import multiply_slots, with_constant
 from backends.nki.schedules.chunked.stage import Stage
 from backends.nki.select.layouts import SCALAR, TENSOR, VECTOR
 from gdsl.source import Span
@@ -56,14 +56,7 @@ def upper(scores: View) -> Pattern:
 def mask_scores(block: Block, name: str, scores: View, mask: View) -> View:
     """Add the product of A^T and a mask; returns its tile, called `name`."""
     masked = block.tile(name, MATRICES, like(scores))
-    block.do(
-        "tensor_tensor",
-        dst=masked,
-        data1=upper(scores),
-        data2=each_slot(mask),
-        op=MULTIPLY,
-        engine=VECTOR,
-    )
+    with_constant(block, masked, upper(scores), mask, MULTIPLY)
     return masked
 
 
@@ -104,26 +97,12 @@ def _start_inverse(origin: Span | None) -> Function:
     identity, units = stage.tiles("constants", "identity", "units")
     started = block.tile("started", NARROW, F32, Space.PSUM)
     block.do("nc_matmul", dst=started, stationary=identity, moving=_narrow(units), accumulate=False)
-    multiply_by_units(block, started, X_T, units, accumulate=True)
+    multiply_slots(block, started, X_T, units, columns=BLOCK, same_moving=True, accumulate=True)
     X = block.tile("X", NARROW, like(X_T))
     block.do("tensor_copy", dst=X, src=started, engine=SCALAR)
     block.put("group", X=X)
     block.call("find_blocks", Name("constants"), Name("group"))
     return stage.done()
-
-
-def multiply_by_units(
-    block: Block, dst: View, matrices: View, units: View, *, accumulate: bool = False
-) -> None:
-    """Add dst = the transpose of block-diagonal matrices, their blocks side by side."""
-    with block.loop("slot", 0, SLOTS) as (body, slot):
-        body.do(
-            "nc_matmul",
-            dst=slot_of(dst, slot, BLOCK),
-            stationary=slot_of(matrices, slot, CHUNK),
-            moving=units,
-            accumulate=accumulate,
-        )
 
 
 def _merge_read(origin: Span | None) -> Function:
@@ -134,7 +113,7 @@ def _merge_read(origin: Span | None) -> Function:
     (levels,) = stage.numbers("constants", "levels")
     mask = stage.named("mask", Item(levels, Name("level")), tile_of("constants", "units"))
     product = block.tile("product", NARROW, F32, Space.PSUM)
-    _multiply_narrow(block, product, A_T, X)
+    multiply_slots(block, product, A_T, X, columns=BLOCK)
     M = block.tile("M", NARROW, like(X))
     block.do("tensor_tensor", dst=M, data1=product, data2=_narrow(mask), op=MULTIPLY, engine=VECTOR)
     block.put("group", M=M)
@@ -154,25 +133,11 @@ def _merge_write(origin: Span | None) -> Function:
     block.do("nc_matmul", dst=merged, stationary=identity, moving=X, accumulate=False)
     with block.when(Name("bare")) as body:
         body.do("nc_matmul", dst=merged, stationary=identity, moving=M, accumulate=True)
-    _multiply_narrow(block, merged, X_T, M, accumulate=True)
+    multiply_slots(block, merged, X_T, M, columns=BLOCK, accumulate=True)
     new = block.tile("new", NARROW, like(X))
     block.do("tensor_copy", dst=new, src=merged, engine=SCALAR)
     block.put("group", X=new)
     return stage.done()
-
-
-def _multiply_narrow(
-    block: Block, dst: View, matrices: View, narrow: View, *, accumulate: bool = False
-) -> None:
-    """Add dst = stationary^T @ moving per slot, blocks side by side."""
-    with block.loop("slot", 0, SLOTS) as (body, slot):
-        body.do(
-            "nc_matmul",
-            dst=slot_of(dst, slot, BLOCK),
-            stationary=slot_of(matrices, slot, CHUNK),
-            moving=slot_of(narrow, slot, BLOCK),
-            accumulate=accumulate,
-        )
 
 
 def _widen_inverse(origin: Span | None) -> Function:
@@ -191,13 +156,6 @@ def _widen_inverse(origin: Span | None) -> Function:
             engine=TENSOR,
         )
     X_T = block.tile("X_T", MATRICES, like(X))
-    block.do(
-        "tensor_tensor",
-        dst=X_T,
-        data1=turned,
-        data2=each_slot(blocks),
-        op=MULTIPLY,
-        engine=VECTOR,
-    )
+    with_constant(block, X_T, turned, blocks, MULTIPLY)
     block.put("group", X_T=X_T)
     return stage.done()

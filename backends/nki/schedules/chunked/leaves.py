@@ -10,19 +10,19 @@ from collections.abc import Iterator
 
 from backends.nki.program.nodes import F32, Function, Space
 from backends.nki.program.numbers import Name
-from backends.nki.schedules.chunked.inverse import mask_scores, multiply_by_units
+from backends.nki.schedules.chunked.inverse import mask_scores
 from backends.nki.schedules.chunked.operators import ADD, SUBTRACT
 from backends.nki.schedules.chunked.records import (
+    BLOCK,
     CHUNK,
     MATRICES,
     NARROW,
     SLOTS,
-    each_slot,
     like,
     tile_of,
 )
 from backends.nki.schedules.chunked.schedule import Schedule
-from backends.nki.schedules.chunked.slots import multiply_slots, turn_slots
+from backends.nki.schedules.chunked.slots import multiply_slots, turn_slots, with_constant
 from backends.nki.schedules.chunked.stage import Stage
 from backends.nki.select.layouts import SCALAR, VECTOR
 from gdsl.source import Span
@@ -53,14 +53,7 @@ def _mask_leaves(origin: Span | None) -> Function:
     N_T = mask_scores(block, "N_T", scores, leaves)
     (identity,) = stage.tiles("constants", "identity")
     X_T = block.tile("X_T", MATRICES, like(N_T))
-    block.do(
-        "tensor_tensor",
-        dst=X_T,
-        data1=N_T,
-        data2=each_slot(identity),
-        op=ADD,
-        engine=VECTOR,
-    )
+    with_constant(block, X_T, N_T, identity, ADD)
     block.put("group", N_T=N_T, X_T=X_T)
     return stage.done()
 
@@ -73,14 +66,7 @@ def _turn_leaves(origin: Span | None) -> Function:
     (identity,) = stage.tiles("constants", "identity")
     Y = turn_slots(block, "Y", X_T, CHUNK, MATRICES)
     N = block.tile("N", MATRICES, like(Y))
-    block.do(
-        "tensor_tensor",
-        dst=N,
-        data1=Y,
-        data2=each_slot(identity),
-        op=SUBTRACT,
-        engine=VECTOR,
-    )
+    with_constant(block, N, Y, identity, SUBTRACT)
     block.put("group", Y=Y, power=N, power_T=N_T)
     return stage.done()
 
@@ -139,14 +125,7 @@ def _find_residual(origin: Span | None) -> Function:
     multiply_slots(block, product, N_T, Y)
     rest, residual = block.tile("rest", MATRICES, F32), block.tile("residual", MATRICES, like(Y))
     block.do("tensor_tensor", dst=rest, data1=product, data2=Y, op=SUBTRACT, engine=VECTOR)
-    block.do(
-        "tensor_tensor",
-        dst=residual,
-        data1=rest,
-        data2=each_slot(identity),
-        op=ADD,
-        engine=VECTOR,
-    )
+    with_constant(block, residual, rest, identity, ADD)
     block.put("group", factor=residual)
     return stage.done()
 
@@ -158,7 +137,7 @@ def _narrow_leaves(origin: Span | None) -> Function:
     (X_T,) = stage.of_group("X_T")
     (units,) = stage.tiles("constants", "units")
     product = block.tile("product", NARROW, F32, Space.PSUM)
-    multiply_by_units(block, product, X_T, units)
+    multiply_slots(block, product, X_T, units, columns=BLOCK, same_moving=True)
     X = block.tile("X", NARROW, like(X_T))
     block.do("tensor_copy", dst=X, src=product, engine=SCALAR)
     block.put("group", X=X)
