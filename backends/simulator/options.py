@@ -88,6 +88,7 @@ def make_options(settings: Mapping[str, object]) -> SimOptions:
         else value
         for name, value in settings.items()
     }
+    # Any values as far as types can tell: the object itself refuses those that are no choice.
     return SimOptions(**chosen)  # type: ignore[arg-type]
 
 
