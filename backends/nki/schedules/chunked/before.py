@@ -26,14 +26,13 @@ from backends.nki.program.numbers import (
 from backends.nki.program.structures import tupled
 from backends.nki.schedules.chunked import filter_channels, lines, projecting
 from backends.nki.schedules.chunked.filtering import (
-    CORE,
-    CORES,
     Filtering,
     kind_of,
     write_constants,
     write_lengths,
 )
 from backends.nki.schedules.chunked.front import Front, Projected, Turned
+from backends.nki.schedules.chunked.sharding import CORE, CORES
 from gdsl.ir.kernel import Input
 
 ROWS, WIDE = Name("ROWS"), Name("WIDE")
