@@ -171,7 +171,8 @@ def _simulated(program: Program, arguments: Mapping[str, Any], lnc: int) -> dict
     kernel = program.compilation.definition.kernel
     given = {name: from_caller(name, value) for name, value in arguments.items()}
     plain = {name: value for name, value in given.items() if not isinstance(value, str)}
-    sizes = registry.interpreter().sizes(kernel, plain)
+    # The emitted text cannot see lengths, slots and ranges that break the contract.
+    sizes = registry.interpreter().check(kernel, plain)
     if empty_axes(kernel, sizes):
         # No token or no row: the definition says what comes back, and nothing is launched.
         return _returned(registry.interpreter().run(kernel, plain, RunOptions()), arguments)

@@ -62,10 +62,10 @@ class Runner(Protocol):
         Raises RunError when shapes, dtypes, ranges or assumptions do not hold.
         """
 
-    def sizes(
+    def check(
         self, kernel: Kernel, arguments: Mapping[str, Array | float | int | bool]
     ) -> dict[str, int]:
-        """Return the size of every axis, from the shapes alone.
+        """Return the size of every axis of a call, and compute nothing.
 
-        Raises RunError when the call does not fit: names, kinds of dtypes, shapes.
+        Raises RunError where `run` with dtypes as declared would.
         """

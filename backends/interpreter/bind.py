@@ -57,15 +57,6 @@ def bind(kernel: Kernel, arguments: Arguments, arithmetic: Arithmetic) -> Bound:
     return Bound(names, states, sizes, dtypes, params)
 
 
-def call_sizes(kernel: Kernel, arguments: Arguments) -> dict[str, int]:
-    """Return the size of every axis. Raises RunError where a name, kind or shape does not fit."""
-    params, tensors = _given(kernel, arguments)
-    for name, item in _tensors(kernel):
-        if name in tensors:
-            _check_kind(name, item, tensors[name])
-    return _sizes(kernel, tensors, params)
-
-
 def _given(
     kernel: Kernel, arguments: Arguments
 ) -> tuple[dict[Symbol, float | int | bool], dict[str, Array]]:

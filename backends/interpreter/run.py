@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from attrs import frozen
 
 from backends.interpreter.axes import Array, Value, from_tensor, tensor_axes, to_tensor
-from backends.interpreter.bind import Arguments, Bound, bind, call_sizes, declared_dtype
+from backends.interpreter.bind import Arguments, Bound, bind, declared_dtype
 from backends.interpreter.check import check_assumes, check_lengths, check_ranges
 from backends.interpreter.evaluate import Setting, evaluate
 from backends.interpreter.execute import Execution, Names, execute
@@ -18,7 +19,29 @@ from gdsl.runner import RunOptions
 
 def run_kernel(kernel: Kernel, arguments: Arguments, options: RunOptions) -> dict[str, Array]:
     """Return the outputs by name; arguments are never changed. Raises RunError."""
-    arithmetic = ARITHMETIC[options.precision]
+    call = _admitted(kernel, arguments, ARITHMETIC[options.precision])
+    bound, live, names = call.bound, call.live, call.names
+    execution = Execution(call.setting, bound.params, options)
+    for item in kernel.inputs:
+        execution.tell(item.name, item.symbol, names[item.symbol], item.span)
+    for state in kernel.states:
+        execution.tell(state.name, state.symbol, names[state.symbol], state.span)
+    execute(kernel.body, names, execution)
+    return {o.name: _output(o, kernel, names, bound, live, execution) for o in kernel.outputs}
+
+
+@frozen(eq=False)
+class _Call:
+    """A call that keeps every promise of the kernel, and what its first statement sees."""
+
+    bound: Bound
+    setting: Setting
+    live: Live
+    names: Names
+
+
+def _admitted(kernel: Kernel, arguments: Arguments, arithmetic: Arithmetic) -> _Call:
+    """Check everything that a call can get wrong. Raises RunError."""
     bound = bind(kernel, arguments, arithmetic)
     setting = Setting(bound.sizes, {p.name: p for p in kernel.packed}, arithmetic)
     check_lengths(kernel, bound.names, bound.sizes)
@@ -28,14 +51,7 @@ def run_kernel(kernel: Kernel, arguments: Arguments, options: RunOptions) -> dic
     check_ranges(kernel, bound.names, live)
     names = _start(kernel, bound, live, arithmetic)
     check_assumes(kernel, names, setting, live)
-
-    execution = Execution(setting, bound.params, options)
-    for item in kernel.inputs:
-        execution.tell(item.name, item.symbol, names[item.symbol], item.span)
-    for state in kernel.states:
-        execution.tell(state.name, state.symbol, names[state.symbol], state.span)
-    execute(kernel.body, names, execution)
-    return {o.name: _output(o, kernel, names, bound, live, execution) for o in kernel.outputs}
+    return _Call(bound, setting, live, names)
 
 
 def _start(kernel: Kernel, bound: Bound, live: Live, arithmetic: Arithmetic) -> Names:
@@ -78,6 +94,6 @@ class Interpreter:
         """Return the outputs by name. Raises RunError when the arguments do not fit."""
         return run_kernel(kernel, arguments, options)
 
-    def sizes(self, kernel: Kernel, arguments: Arguments) -> dict[str, int]:
-        """Return the size of every axis. Raises RunError when the call does not fit."""
-        return call_sizes(kernel, arguments)
+    def check(self, kernel: Kernel, arguments: Arguments) -> dict[str, int]:
+        """Return the size of every axis. Raises RunError when the arguments do not fit."""
+        return _admitted(kernel, arguments, ARITHMETIC["declared"]).bound.sizes

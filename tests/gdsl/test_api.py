@@ -246,3 +246,49 @@ def test_what_a_kernel_writes_is_in_the_callers_array(tmp_path: Path) -> None:
     x.flags.writeable = False
     assert (write(x, (y, y), 3.0) == 3).all()
     assert (x == 2).all()
+
+
+def _pool_call(**changed: Any) -> dict[str, Any]:
+    pool = gdsl.load("gdn_tkg_pool")
+    given = gdsl.random_inputs(pool, "B=2,N=3,Hk=1,G=1,K=8,V=8", seed=1)
+    given["read"], given["write"] = np.array([0, 1], np.int32), np.array([0, 1], np.int32)
+    return given | changed
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("write", np.array([1, 1], np.int32), "slot 1 of `pool` is written by row 0 and"),
+        ("write", np.array([1, 0], np.int32), "slot 0 of `pool` is written by row 1 and read"),
+        ("read", np.array([0, 1], np.int64), "`read` is int64, but i32 is declared"),
+        ("pool", np.zeros((3, 1, 8, 8), BF16), "`pool` is bf16, but f32 is declared"),
+        ("k", np.zeros((2, 1, 8), np.float32), "`k` is f32, but `q` fixes `X` to bf16"),
+    ],
+)
+@pytest.mark.parametrize("backend", ["interpreter", "simulator"])
+def test_a_call_outside_the_contract_runs_nowhere(
+    backend: str, name: str, value: np.ndarray, said: str
+) -> None:
+    """The emitted text cannot see these; a user must not get numbers for them either."""
+    with pytest.raises(RunError, match=said):
+        gdsl.run(gdsl.load("gdn_tkg_pool"), _pool_call(**{name: value}), backend=backend)
+
+
+@pytest.mark.parametrize("backend", ["interpreter", "simulator"])
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("valid_len", -1, "`valid_len` is -1"),
+        ("valid_len", 6, "`valid_len` is 6"),
+        ("beta", 1.5, "`beta` is 1.5 .* outside its declared range"),
+        ("key", 1.0, "the stated fact"),
+    ],
+)
+def test_values_outside_the_contract_run_nowhere(
+    backend: str, name: str, value: float, said: str
+) -> None:
+    varlen = gdsl.load("kda_cte")
+    given = gdsl.random_inputs(varlen, "B=1,Hk=1,G=1,T=5,K=8,V=8", seed=1)
+    given[name] = np.full_like(given[name], value)
+    with pytest.raises(RunError, match=said):
+        gdsl.run(varlen, given, backend=backend)
