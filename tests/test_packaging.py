@@ -68,7 +68,7 @@ def test_an_installed_wheel_compiles_runs_and_verifies(wheel: Path, tmp_path: Pa
     zipfile.ZipFile(wheel).extractall(site)
     ours = next(path for path in map(Path, sys.path) if (path / "attrs").is_dir())
     (site / "dependencies.pth").write_text(f"{ours}\n")
-    where = _run(str(python), "-c", "import gdsl; print(gdsl.__file__)", cwd=tmp_path)
+    where = _run(str(python), "-I", "-c", "import gdsl; print(gdsl.__file__)", cwd=tmp_path)
     assert Path(where.strip()).is_relative_to(site)
     gdsl = (str(python), "-I", "-m", "gdsl")
     assert _run(*gdsl, "--version", cwd=tmp_path) == f"gdsl {__version__}\n"
