@@ -18,7 +18,6 @@ from backends.nki.program.nodes import (
     F32,
     Element,
     Function,
-    Operand,
     Pattern,
     Space,
     Tile,
@@ -40,19 +39,20 @@ from backends.nki.schedules.block.row_chunks import (
     chunks,
     fetched,
 )
+from backends.nki.schedules.block.window_places import (
+    COLUMNS,
+    NEW,
+    SKIP,
+    TAPS,
+    TOKEN,
+    WIDE,
+    WINDOW,
+    Place,
+)
 from backends.nki.select.helpers import QUEUE
 from backends.nki.select.layouts import GPSIMD, SCALAR, TENSOR, VECTOR
 
-SKIP = Token("nisa.oob_mode.skip")
-FIRST, STEP, APART = Name("first"), Name("step"), Name("apart")
-NEW_FIRST, NEW_STEP, NEW_APART = Name("new_first"), Name("new_step"), Name("new_apart")
-TOKEN_FIRST, TOKEN_STEP = Name("token_first"), Name("token_step")
-TOKEN_APART = Name("token_apart")
-COLUMNS, TAPS = Name("columns"), Name("taps")
 COLUMN, BEGIN = Name("column"), Name("begin")
-_WINDOW = Tile("window", (), F32, Space.ARGUMENT)
-_NEW = Tile("new_window", (), F32, Space.ARGUMENT)
-_TOKEN = Tile("token", (), F32, Space.ARGUMENT)
 
 
 @frozen
@@ -109,10 +109,9 @@ def _windows(element: Element) -> View:
 @contextmanager
 def _bodies(block: Block) -> Iterator[_Body]:
     """Go through all (entry, head), up to 128 at once."""
-    wide = Name("wide")
     with chunks(block) as body:
-        body.let_named("begin", CHUNK * (wide * COLUMNS))
-        yield _Body(body, wide)
+        body.let_named("begin", CHUNK * (WIDE * COLUMNS))
+        yield _Body(body)
 
 
 @frozen
@@ -120,7 +119,6 @@ class _Body:
     """The instructions for up to 128 (entry, head)."""
 
     block: Block
-    wide: Number
 
     def write(self, form: TokenStep) -> None:
         self.block.let_named("column", ENTRY * HEADS + HEAD)
@@ -131,72 +129,59 @@ class _Body:
         self._sum(form, newest)
 
     def fetch(self, form: TokenStep) -> None:
-        windows, run = _windows(form.element), self.wide * COLUMNS
+        windows, run = _windows(form.element), WIDE * COLUMNS
         if form.reads_slots:
-            self._slots(_WINDOW, FIRST, STEP, (windows, BEGIN), "read_slots")
+            self._slots(WINDOW, (windows, BEGIN), "read_slots", store=False)
             return
-        source = self._hbm(_WINDOW, FIRST, STEP, APART, run)
         mine = part(windows, (ZERO, ROWS), (BEGIN, run))
-        self.block.do("dma_copy", dst=mine, src=source, **QUEUE)
+        self.block.do("dma_copy", dst=mine, src=WINDOW.runs(run), **QUEUE)
 
-    def _hbm(self, tile: Tile, first: Number, step: Number, apart: Number, run: Number) -> Pattern:
-        """The heads of some entries: [some, count, run]."""
-        offset = first + ENTRY * apart + HEAD * step
-        return Pattern(tile, ((apart, SOME), (step, COUNT), (ONE, run)), offset)
-
-    def _slots(
-        self, tile: Tile, first: Number, step: Number, chip: tuple[View, Number], slots: str
-    ) -> None:
+    def _slots(self, place: Place, chip: tuple[View, Number], slots: str, *, store: bool) -> None:
         """The windows of the slots of some entries, one transfer each; none outside the pool."""
         numbers = Tile(slots, (ONE, ENTRIES), F32, Space.SBUF)
-        store = tile is _NEW
         with self.block.loop("member", ZERO, SOME, exact=True) as (body, member):
             index = part(View(numbers, numbers.shape), None, (ENTRY + member, ONE))
-            steps = ((step, COUNT), (ONE, self.wide * COLUMNS))
-            hbm = Pattern(tile, steps, first + HEAD * step, index)
-            mine = part(chip[0], (member * COUNT, COUNT), (chip[1], self.wide * COLUMNS))
-            sides: dict[str, Operand] = (
-                {"dst": hbm, "src": mine} if store else {"dst": mine, "src": hbm}
-            )
-            body.do("dma_copy", **sides, oob_mode=SKIP)
+            steps = ((place.step, COUNT), (ONE, WIDE * COLUMNS))
+            hbm = Pattern(place.tile, steps, place.first + HEAD * place.step, index)
+            mine = part(chip[0], (member * COUNT, COUNT), (chip[1], WIDE * COLUMNS))
+            dst, src = (hbm, mine) if store else (mine, hbm)
+            body.do("dma_copy", dst=dst, src=src, oob_mode=SKIP)
 
     def _token(self, form: TokenStep) -> tuple[Pattern, View]:
         """The newest column: channels turned, as [wide, some, count], and as rows."""
-        block, wide = self.block, self.wide
+        block = self.block
         if not form.given:
-            turned = Tile("token_sb", (wide, ENTRIES * HEADS), form.element, Space.SBUF)
+            turned = Tile("token_sb", (WIDE, ENTRIES * HEADS), form.element, Space.SBUF)
             mine = part(View(turned, turned.shape), None, (COLUMN, ROWS))
             element = dtype_of("token_sb", F32.bytes)
-            row = block.tile("token_psum", (ROWS, wide), element, Space.PSUM)
+            row = block.tile("token_psum", (ROWS, WIDE), element, Space.PSUM)
             block.do("nc_transpose", dst=row, data=mine, engine=TENSOR)
             return self._columns(turned, ENTRIES * HEADS, HEADS, COLUMN), row
         element = dtype_of("token", F32.bytes)
-        row = block.tile("token_sb", (ROWS, wide), element)
-        source = self._hbm(_TOKEN, TOKEN_FIRST, TOKEN_STEP, TOKEN_APART, wide)
-        block.do("dma_copy", dst=row, src=source, **QUEUE)
+        row = block.tile("token_sb", (ROWS, WIDE), element)
+        block.do("dma_copy", dst=row, src=TOKEN.runs(WIDE), **QUEUE)
         if form.rounded is not None:
-            exact, row = row, block.tile("rounded_sb", (ROWS, wide), form.rounded)
+            exact, row = row, block.tile("rounded_sb", (ROWS, WIDE), form.rounded)
             block.do("tensor_copy", dst=row, src=exact)
-        psum = block.tile("token_psum", (wide, ROWS), row.tile.element, Space.PSUM)
+        psum = block.tile("token_psum", (WIDE, ROWS), row.tile.element, Space.PSUM)
         block.do("nc_transpose", dst=psum, data=row, engine=TENSOR)
         return self._columns(psum.tile, ROWS, COUNT, ZERO), row
 
     def _columns(self, tile: Tile, free: Number, apart: Number, first: Number) -> Pattern:
         """Columns (entry, head) of a tile that is turned: [wide, some, count]."""
-        steps = ((free, self.wide), (apart, SOME), (ONE, COUNT))
+        steps = ((free, WIDE), (apart, SOME), (ONE, COUNT))
         return Pattern(tile, steps, first)
 
     def _slide(self, form: TokenStep, newest: View) -> None:
         """The windows without their oldest column, and the token."""
-        block, wide = self.block, self.wide
-        run = wide * COLUMNS
+        block, run = self.block, WIDE * COLUMNS
         block.comment("The window slides by one column.")
         new = block.tile("new_sb", (ROWS, run), dtype_of("new_window", F32.bytes))
-        last = every(new, COLUMNS - 1, COLUMNS, wide)
+        last = every(new, COLUMNS - 1, COLUMNS, WIDE)
         block.do("tensor_copy", dst=last, src=newest, engine=SCALAR)
         with block.when(compare(">", COLUMNS, ONE)) as older:
             windows = _windows(form.element)
-            columns = (COLUMNS, wide), (ONE, COLUMNS - 1)
+            columns = (COLUMNS, WIDE), (ONE, COLUMNS - 1)
             older.do(
                 "tensor_copy",
                 dst=Pattern(new.tile, ((run, ROWS), *columns), ZERO),
@@ -204,30 +189,29 @@ class _Body:
                 engine=GPSIMD,
             )
         if form.writes_slots:
-            self._slots(_NEW, NEW_FIRST, NEW_STEP, (new, ZERO), "write_slots")
+            self._slots(NEW, (new, ZERO), "write_slots", store=True)
             return
-        target = self._hbm(_NEW, NEW_FIRST, NEW_STEP, NEW_APART, run)
-        block.do("dma_copy", dst=target, src=new, **QUEUE)
+        block.do("dma_copy", dst=NEW.runs(run), src=new, **QUEUE)
 
     def _sum(self, form: TokenStep, newest: Pattern) -> None:
         """The taps over the old columns and the token, fp32."""
-        block, wide = self.block, self.wide
-        total = Tile("sum_sb", (wide, ENTRIES * HEADS), F32, Space.SBUF)
-        taps = Tile("taps_sb", (wide, TAPS * HEADS), F32, Space.SBUF)
+        block = self.block
+        total = Tile("sum_sb", (WIDE, ENTRIES * HEADS), F32, Space.SBUF)
+        taps = Tile("taps_sb", (WIDE, TAPS * HEADS), F32, Space.SBUF)
         dst = self._columns(total, ENTRIES * HEADS, HEADS, COLUMN)
 
         def weight(tap: Number) -> Pattern:
-            steps = ((TAPS * HEADS, wide), (ZERO, SOME), (ONE, COUNT))
+            steps = ((TAPS * HEADS, WIDE), (ZERO, SOME), (ONE, COUNT))
             return Pattern(taps, steps, tap * HEADS + HEAD)
 
         multiply = Token("nl.multiply")
         block.do("tensor_tensor", dst=dst, data1=newest, data2=weight(TAPS - 1), op=multiply)
         with block.loop("tap", ZERO, TAPS - 1, exact=True) as (body, tap):
-            turned = body.tile("turned_psum", (wide, ROWS), form.element, Space.PSUM)
+            turned = body.tile("turned_psum", (WIDE, ROWS), form.element, Space.PSUM)
             place = body.let_named("place", tap + form.before)
-            column = interleaved(_windows(form.element), ROWS, BEGIN, place, COLUMNS, wide)
+            column = interleaved(_windows(form.element), ROWS, BEGIN, place, COLUMNS, WIDE)
             body.do("nc_transpose", dst=turned, data=column, engine=TENSOR)
-            product = body.tile("product_sb", (wide, ROWS), F32)
+            product = body.tile("product_sb", (WIDE, ROWS), F32)
             body.do(
                 "tensor_tensor",
                 dst=self._columns(product.tile, ROWS, COUNT, ZERO),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from attrs import define, field
 
@@ -26,6 +27,8 @@ from backends.nki.schedules.block.taps import LOAD_TAPS, TURN_TAPS, rows_shape
 from backends.nki.schedules.block.window_arguments import Arguments
 from backends.nki.schedules.block.window_token import TokenStep
 from backends.nki.schedules.block.window_tokens import TokensStep
+from backends.nki.schedules.block.window_tokens_filtered import slide_tokens
+from backends.nki.schedules.block.window_tokens_moved import fetch_tokens
 from backends.nki.select.constants import PARTITIONS
 from gdsl.ir.dims import Atom
 
@@ -222,7 +225,7 @@ class Windows(Arguments):
         if numbers is not None:
             known["numbers"] = numbers
         block.origin = state.span
-        self._call(block, self._function("fetch_tokens", form.fetch), known)
+        self._call(block, self._function("fetch_tokens", partial(fetch_tokens, form)), known)
         return known
 
     def _scan(
@@ -250,7 +253,7 @@ class Windows(Arguments):
                 "shown_next": lies.strides.of(str(section.run.states_axis)),
             }
         block.origin = section.run.span
-        self._call(block, self._function("slide_tokens", form.function), known)
+        self._call(block, self._function("slide_tokens", partial(slide_tokens, form)), known)
         return sums
 
     def number_tokens(self, block: Block) -> None:
