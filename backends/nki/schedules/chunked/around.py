@@ -7,16 +7,15 @@ for one another, so that the pipeline can do other work between the cuts (`cut`)
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from backends.nki.contract import Contract
-from backends.nki.program.build import Block, Names, compare
+from backends.nki.program.build import Block, Names
 from backends.nki.program.nodes import (
     F32,
     Allocate,
-    Element,
     Instruction,
     Pattern,
     Space,
@@ -27,20 +26,19 @@ from backends.nki.program.nodes import (
     dtype_of,
     tiles_in,
 )
-from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, Number
+from backends.nki.program.numbers import ONE, ZERO, Literal, Name, Number
 from backends.nki.program.outline import used
-from backends.nki.program.structures import EMPTY, Values
 from backends.nki.refusal import refuse
 from backends.nki.schedules.chunked.addresses import Addresses
+from backends.nki.schedules.chunked.around_inputs import AroundInputs, Loaded, token_tile
 from backends.nki.schedules.chunked.cut import cut, divided
-from backends.nki.schedules.chunked.formulas import Formulas, inputs_in
+from backends.nki.schedules.chunked.formulas import Formulas
 from backends.nki.schedules.chunked.records import (
     CHUNK,
     KEYS,
     LANES,
     PAIR,
     SLOTS,
-    TEAM,
     TILES,
     VALUES,
     tile_of,
@@ -51,7 +49,7 @@ from backends.nki.select.constants import Constants
 from backends.nki.select.layouts import GPSIMD, SCALAR, VECTOR, Layout
 from backends.nki.select.terms import Known, Leaf, Product, Stage, Term
 from backends.nki.select.tokens import Column, TokenSelector
-from gdsl.ir.kernel import Input, Output
+from gdsl.ir.kernel import Output
 
 BUSY = {VECTOR: 2300.0, SCALAR: 2300.0, GPSIMD: 650.0}
 """Nanoseconds per chunk and lane that the stages of the rule keep engines busy, without k_left and
@@ -60,20 +58,6 @@ BUSY_WITH_CHANNELS = {VECTOR: 3000.0, SCALAR: 3000.0, GPSIMD: 1000.0}
 _OPERAND = dtype_of("kq_T", 4)
 _TABLES = tuple(Token(f"nl.{name}") for name in ("sigmoid", "silu", "softplus", "tanh", "log"))
 """Functions of ScalarE for which it loads another table than that of exp."""
-
-
-@frozen
-class Loaded:
-    """An input that is brought in with the vectors of a group, besides q, k and v."""
-
-    name: str
-    """The tile."""
-    item: Input
-    axis: str | None
-    width: Number
-    element: Element
-    of_log: bool
-    """Whether the log decay per channel, which is selected itself, is all that is made of it."""
 
 
 @define
@@ -87,6 +71,7 @@ class Around:
     blocks: dict[Stage, Block] = field(init=False)
     selector: TokenSelector = field(init=False)
     extra: list[Loaded] = field(factory=list)
+    """What is brought in for the statements besides q, k and v."""
     results: list[tuple[Output, View]] = field(factory=list)
     """The outputs that are computed, and their tiles."""
     tables: list[list[Statement]] = field(factory=list)
@@ -185,7 +170,8 @@ class Around:
         outputs = [(o, term) for o, term in f.outputs if self.output_computed]
         roots = [*targets.values(), *(term for _, term in outputs)]
         self.selector.count_uses(roots)
-        self._hold_inputs(roots)
+        inputs = AroundInputs(self.scan, self.contract, self.where, self.selector, self.blocks)
+        self.extra = inputs.hold(roots, self.log_computed)
         for name, term in targets.items():
             view = self._named(name, term)
             self.selector.into(term, view, Layout.TOKENS)
@@ -269,61 +255,6 @@ class Around:
         tile = Tile(name, (CHUNK, self.selector.width(term, Layout.TOKENS)), element, Space.SBUF)
         return self.blocks[Stage.INPUTS].create(tile)
 
-    # ---- where inputs are
-
-    def _hold_inputs(self, roots: list[Term]) -> None:
-        f = self.formulas
-        named = {"q_sb": f.query, "k_sb": f.key, "v_sb": f.value}
-        named |= {"p_sb": f.read} if f.own_read else {}
-        vectors = {v.base: name for name, v in named.items() if not v.computed}
-        others = (root for root in roots if root != f.log or not self.log_computed)
-        kept = inputs_in(f.tokens, others)
-        for leaf, item in inputs_in(f.tokens, iter(roots)).items():
-            each = ONE if leaf.wide is None else self.selector.sizes[leaf.wide]
-            if leaf.stage is not Stage.INPUTS:
-                self._load_shared(leaf, item, each)
-                continue
-            name = vectors.get(leaf) or _tile_name(item, named)
-            element = self.contract.element(item.name, item.dtype)
-            view = _tile(name, SLOTS * each, element)
-            self.selector.hold(leaf, view, Layout.TOKENS)
-            if leaf not in vectors:
-                if item.default is not None:
-                    raise refuse(
-                        f"`{item.name}` may be missing, which the chunked schedule lacks for "
-                        "values of every token",
-                        item.span,
-                    )
-                self.extra.append(Loaded(name, item, leaf.wide, each, element, leaf not in kept))
-        result = _tile("output", LANES * VALUES, F32, Space.PSUM)
-        self.selector.hold(f.result, result, Layout.TOKENS)
-
-    def _load_shared(self, leaf: Leaf, item: Input, each: Number) -> None:
-        """Bring in what is the same for all tokens, on every partition."""
-        block = self.blocks[leaf.stage]
-        count = LANES if leaf.stage is Stage.TEAM else ONE
-        tensor = self.contract.tensors[item.name]
-        view = block.tile(f"{item.name}_of_lanes", (CHUNK, count * each), tensor.element)
-        given = block.inner()
-        at = self.where.offset(item.name, ZERO)
-        offsets: Number = Name(f"{item.name}_offsets")
-        if leaf.stage is Stage.TEAM:
-            given.let_named(str(offsets), EMPTY)
-            with given.each(("lane",), TEAM) as body:
-                body.append(str(offsets), at)
-        else:
-            offsets = Values((ZERO,), grows=True)
-        inner = self.where.stride(item, leaf.wide) if leaf.wide else ONE
-        source = View(tensor, tensor.shape)
-        given.call("load_rows", view, source, offsets, ZERO, inner, CHUNK, each)
-        if item.default is None:
-            block.extend(given)
-        else:
-            missing = block.inner()
-            missing.do("memset", dst=view, value=Literal(float(item.default)))
-            block.decide(compare("==", Name(item.name), NONE), missing, given)
-        self.selector.hold(leaf, view, Layout.TOKENS)
-
     # ---- decays per channel, outputs
 
     def _mask_decays(self) -> None:
@@ -341,15 +272,9 @@ class Around:
         tensor = self.contract.outputs[output.name]
         block = self.blocks[Stage.OUTPUTS]
         element = dtype_of(tensor.name, tensor.element.bytes)
-        view = block.create(_tile(f"{output.name}_sb", LANES * VALUES, element).tile)
+        view = block.create(token_tile(f"{output.name}_sb", LANES * VALUES, element).tile)
         self.selector.into(term, view, Layout.TOKENS)
         self.results.append((output, view))
-
-
-def _tile_name(item: Input, taken: Collection[str]) -> str:
-    """The tile of an input that the rule does not take as it is, unlike those with these names."""
-    name = f"{item.name}_sb"
-    return f"{item.name}_raw_sb" if name in taken else name
 
 
 def _with_tables(statements: Sequence[Statement]) -> list[str]:
@@ -372,11 +297,6 @@ def _half(name: str, first: Number) -> Pattern:
     """The first (`first` 0) or second half (`first` CHUNK) of every slot, keys on partitions."""
     steps = ((SLOTS * PAIR, KEYS), (PAIR, SLOTS), (ONE, CHUNK))
     return Pattern(tile_of("group", name).tile, steps, first)
-
-
-def _tile(name: str, columns: Number, element: Element, space: Space = Space.SBUF) -> View:
-    shape = (CHUNK, columns)
-    return View(Tile(name, shape, element, space), shape)
 
 
 def _reserved() -> set[str]:

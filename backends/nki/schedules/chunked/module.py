@@ -18,6 +18,7 @@ from backends.nki.schedules.chunked import (
     epilogue,
     gates,
     inverse,
+    kept,
     leaves,
     load,
     prologue,
@@ -78,6 +79,7 @@ def _functions(schedule: Schedule) -> tuple[Function, ...]:
         alive,
         gates,
         load,
+        kept,
         prologue,
         scores_channel if schedule.scan.channels else scores,
         *((leaves, inverse, blocks, steps) if schedule.solves else ()),
@@ -140,14 +142,14 @@ def _constants(schedule: Schedule, before: Before) -> tuple[Constant, ...]:
 
 def _tabled(schedule: Schedule) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
     """The steps with another function table, tick by tick, and those before them."""
-    vectors, values = load.steps(schedule)
+    vectors, values = kept.steps(schedule)
     tables = tuple((step,) for step in prologue.tables(schedule))
     return tuple((step,) for step in (*vectors, *values)) if tables else (), tables
 
 
 def _parts(schedule: Schedule) -> tuple[Part, ...]:
     """The other steps from loaded vectors to scores, tick by tick."""
-    vectors, values = ((), ()) if _tabled(schedule)[1] else load.steps(schedule)
+    vectors, values = ((), ()) if _tabled(schedule)[1] else kept.steps(schedule)
     before, late = prologue.early(schedule), prologue.late(schedule)
     if schedule.scan.channels:
         # Nobody but the carried state waits for the values.
