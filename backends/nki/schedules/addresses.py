@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from attrs import define, field
 
 from backends.nki.program.build import Block, part
-from backends.nki.program.nodes import I32, U8, Tile, View
+from backends.nki.program.nodes import I32, U8, Integers, Tile, View
 from backends.nki.program.numbers import ONE, Literal, Name, Number
 from backends.nki.select.helpers import QUEUE
 from gdsl.ir.dims import Atom, Dim
@@ -31,6 +31,8 @@ class Addresses:
     rows: dict[Symbol, View] = field(factory=dict)
     initial: dict[tuple[Symbol, Symbol], View] = field(factory=dict)
     """Slots to read where a flag says so."""
+    entries: dict[Symbol, View] = field(factory=dict)
+    """Entries to read where a flag says so."""
 
     def read(self, state: State) -> View | None:
         """The slot each entry reads; None for a state in no pool."""
@@ -43,6 +45,21 @@ class Addresses:
         if key not in self.initial:
             self.initial[key] = self._selected(slots, state.unless, state.slots.batch)
         return self.initial[key]
+
+    def carried(self, state: State) -> View | None:
+        """The entry each one reads, -1 where a flag says that it starts anew; None for no flag.
+
+        Of a state in no pool.
+        """
+        if state.unless is None or state.slots is not None:
+            return None
+        if state.unless not in self.entries:
+            axis = state.type.axes[0]
+            places = self.block.tile("entries_sb", (ONE, Name(axis)), I32)
+            pattern = Integers(((ONE, Name(axis)),))
+            self.block.do("iota", dst=places, pattern=pattern, offset=Literal(0))
+            self.entries[state.unless] = self._selected(places, state.unless, axis)
+        return self.entries[state.unless]
 
     def write(self, state: State) -> View | None:
         """The slot each entry writes; None for none."""

@@ -229,3 +229,23 @@ def test_b65_no_checkpoint_before_its_block_is_complete(launch: Launch) -> None:
 def test_b72_a_distance_that_is_not_emitted_is_refused_with_its_number(launch: Launch) -> None:
     with pytest.raises(gdsl.GdslError, match="must be a multiple of the chunk, 128, got 64"):
         launch("gdn_cte_varlen", **checkpointed(64, 130, [130], every=64))
+
+
+@pytest.mark.parametrize("lengths", [None, [37, 16]])
+def test_b72_states_on_the_way_with_and_without_lengths(lengths: list[int] | None) -> None:
+    """After every N tokens, whether or not the text knows lengths; every one is written."""
+    source = text().replace("T, K, V, Hv", "T, P, K, V, Hv").replace("o, S =", "o, S, Ss =")
+    source = source.replace("valid_len] gated", "valid_len every 16 -> P] gated")
+    source += "    output after: f32[B, P, Hv, K, V] = Ss\n"
+    given = {name: a.astype(np.float32) for name, a in rows(seed=9, T=37, B=2).items()}
+    if lengths is None:
+        source = source.replace(" < valid_len", "")
+        source = source.replace("    input valid_len: i32[B] in [0, inf) or T\n", "")
+    else:
+        given["valid_len"] = np.array(lengths, np.int32)
+    definition = gdsl.loads(source)
+    right = gdsl.run(definition, given, precision="float64")
+    got = gdsl.run(definition, given, backend="simulator", settings={"chunk": 16})
+    assert got["after"].shape == (2, 2, 1, 16, 8)
+    for name, array in right.items():
+        close(got[name], array)

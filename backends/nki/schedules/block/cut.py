@@ -252,6 +252,12 @@ class _Cutter:
         state = next(s for s in self.kernel.states if s.symbol == run.state)
         if len(window.emits) != 1:
             raise refuse("several sums over a window are not emitted yet", run.span)
+        if state.unless is not None and state.slots is None:
+            raise refuse(
+                "a flag that starts windows from zeros, in no pool, is not emitted beside a rule",
+                state.span,
+                help="keep windows in a pool of slots, or clear them before the call",
+            )
         result = next(
             r
             for r, p in zip(run.results, run.rule.results, strict=True)

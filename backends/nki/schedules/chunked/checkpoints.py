@@ -53,12 +53,12 @@ def _store(schedule: Schedule, output: Output) -> Function:
         hbm, row = View(tensor, tensor.shape), (*strides, KEYS, VALUES)
         if scan.valid is None:
             body.call("store_rows", hbm, columns, Name("offsets"), *row)
-            return stage.done()
-        whole, some = body.inner(), body.inner()
-        whole.call("store_rows", hbm, columns, Name("offsets"), *row)
-        shown = _shown(some, schedule, scan.valid, high)
-        some.call("store_rows", hbm, shown, Name("offsets"), *row)
-        body.decide(compare("==", Name(scan.valid.name), NONE), whole, some)
+        else:
+            whole, some = body.inner(), body.inner()
+            whole.call("store_rows", hbm, columns, Name("offsets"), *row)
+            shown = _shown(some, schedule, scan.valid, high)
+            some.call("store_rows", hbm, shown, Name("offsets"), *row)
+            body.decide(compare("==", Name(scan.valid.name), NONE), whole, some)
     return stage.done()
 
 

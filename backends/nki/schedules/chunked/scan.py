@@ -131,8 +131,12 @@ def scan_of(front: Front) -> Scan:
 def _check(kernel: Kernel, run: Run, chunk: ChunkPlan) -> None:
     wrong = None
     state = next(s for s in kernel.states if s.symbol == run.state)
-    if state.slots is not None or state.accepted is not None or state.unless is not None:
+    if state.slots is not None:
         wrong = "a pool of states"
+    elif state.accepted is not None:
+        wrong = "a state after the tokens that were kept"
+    elif state.unless is not None:
+        wrong = "a flag that starts rows from zeros"
     elif chunk.substeps is not None:
         wrong = "ordered sub-steps"
     elif any(e.rows is Rows.EXCLUSIVE or e.skip or e.query is None for e in chunk.emits):

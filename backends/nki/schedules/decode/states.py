@@ -14,7 +14,7 @@ from backends.nki.schedules.decode.ended import entries_of_token
 from backends.nki.schedules.decode.turned import slice_of, turn_in, turn_out, turned_shape
 from backends.nki.select.layouts import GPSIMD, SCALAR
 from backends.nki.select.state_moves import Index, move_states
-from gdsl.ir.dims import Dim
+from gdsl.ir.dims import Atom, Dim
 from gdsl.ir.kernel import Output
 
 if TYPE_CHECKING:
@@ -62,6 +62,9 @@ def _fetch_states(
     phases: Phases, block: Block, pool: Tile, chip: tuple[View, Number], index: Index | None
 ) -> None:
     dims = phases.step.state.dims
+    if phases.step.state.unless is not None:
+        block.comment("Rows that start anew are not read: they begin with zeros.")
+        block.do("memset", dst=chip[0], value=Literal(0.0), engine=GPSIMD)
     with block.loop("start", 0, chip[1], LOAD) as (body, start):
         count = body.let_named("count", smallest(LOAD, chip[1] - start))
         rows = (Name("row") + start, count)
@@ -143,11 +146,36 @@ def _read_index(phases: Phases) -> Index | None:
         numbers = addresses.read(state)
         assert numbers is not None
         return Index(numbers)
+    if state.unless is not None:
+        return _carried_index(phases)
     if state.accepted is None:
         return None
     numbers = addresses.kept(state)
     assert numbers is not None
     return Index(numbers, dimension(state.dims, state.accepted.axis), slot=False)
+
+
+def _carried_index(phases: Phases) -> Index:
+    """Who addresses the states of a kernel whose flag starts rows from zeros, in no pool."""
+    state = phases.step.state
+    if state.accepted is not None:
+        raise refuse(
+            "a flag beside the tokens that were kept is not emitted",
+            state.span,
+            help="leave out `unless`, and let a new row keep 0 tokens of a state of zeros",
+        )
+    numbers = phases.addresses.carried(state)
+    flag = next(i for i in phases.contract.kernel.inputs if i.symbol == state.unless)
+    outermost = state.dims[0]
+    if not isinstance(outermost, Atom) or flag.type.axes != (outermost.axis,):
+        raise refuse(
+            f"the flag `{flag.name}` is over [{', '.join(flag.type.axes)}], which is not the "
+            f"outermost axis of `{state.argument}`",
+            state.span,
+            help="let the state's first axis be that of the flag",
+        )
+    assert numbers is not None
+    return Index(numbers)
 
 
 def _transfer(

@@ -97,3 +97,10 @@ def test_what_is_not_emitted(source: str, line: str, message: str, help: str) ->
     assert found.help == help
     assert found.span is not None
     assert line in source.splitlines()[found.span.line - 1]
+
+
+def test_a_flag_of_a_window_in_no_pool_is_not_ignored() -> None:
+    source = text(more="    input keep: bool[B]")
+    source = source.replace("= conv_state\n", "= conv_state unless keep\n")
+    with pytest.raises(CompileError, match="a flag that starts windows from zeros, in no pool"):
+        _ = api.compile(api.loads(source), target="trn2").text
