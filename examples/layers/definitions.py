@@ -29,10 +29,8 @@ class Layer:
     """Configuration of a layer that is quick to simulate."""
     output: str
     """The projection behind what we compute."""
-    weights: Callable[[Any], tuple[Arrays, Arrays]]
-    """The weights of the prefill kernel and of the decode kernel."""
-    handed_on: Callable[[Arrays], Arrays]
-    """The states of the prefill kernel as the decode kernel calls them."""
+    weights: Callable[[Any], Arrays]
+    """The weights, as both kernels call them."""
 
 
 def _columns(linear: Any) -> Array:
@@ -53,8 +51,8 @@ def _gates(mixer: Any) -> Arrays:
     }
 
 
-def _qwen3_5(mixer: Any) -> tuple[Arrays, Arrays]:
-    weights = {
+def _qwen3_5(mixer: Any) -> Arrays:
+    return {
         "W_in_qkv": _columns(mixer.in_proj_qkv),
         "W_in_z": _columns(mixer.in_proj_z),
         "W_in_a": _columns(mixer.in_proj_a),
@@ -62,36 +60,23 @@ def _qwen3_5(mixer: Any) -> tuple[Arrays, Arrays]:
         "conv_weight": _taps(mixer),
         **_gates(mixer),
     }
-    return weights, weights
 
 
-def _qwen3_next(mixer: Any) -> tuple[Arrays, Arrays]:
-    """The prefill kernel takes the weights sorted, the decode kernel as the checkpoint has them."""
-    qkvz, ba = _columns(mixer.in_proj_qkvz), _columns(mixer.in_proj_ba)
-    hidden, heads = qkvz.shape[0], mixer.num_k_heads
-    grouped = mixer.value_dim // heads
-    borders = np.cumsum([mixer.head_k_dim, mixer.head_k_dim, grouped])
-    fields = np.split(qkvz.reshape(hidden, heads, -1), borders, axis=2)
-    q, k, v, z = (field.reshape(hidden, -1) for field in fields)
-    b, a = (part.reshape(hidden, -1) for part in np.split(ba.reshape(hidden, heads, -1), 2, axis=2))
-    taps = _taps(mixer)
-    sorted_weights = {
-        "W_in_qkv": np.concatenate([q, k, v], 1),
-        "W_in_z": z,
-        "W_in_a": a,
-        "W_in_b": b,
-        "conv_weight": taps,
+def _qwen3_next(mixer: Any) -> Arrays:
+    """The projections as the checkpoint packs them; taps cut at the borders of q, k and v."""
+    parts = np.split(_taps(mixer), np.cumsum([mixer.key_dim, mixer.key_dim]))
+    return {
+        "W_qkvz": _columns(mixer.in_proj_qkvz),
+        "W_ba": _columns(mixer.in_proj_ba),
+        **dict(zip(("conv_q", "conv_k", "conv_v"), parts, strict=True)),
         **_gates(mixer),
     }
-    parts = np.split(taps, np.cumsum([mixer.key_dim, mixer.key_dim]))
-    own = dict(zip(("conv_q", "conv_k", "conv_v"), parts, strict=True))
-    return sorted_weights, {"W_qkvz": qkvz, "W_ba": ba, **own, **_gates(mixer)}
 
 
-def _kimi_linear(mixer: Any) -> tuple[Arrays, Arrays]:
+def _kimi_linear(mixer: Any) -> Arrays:
     gate = mixer.forget_gate
     taps = dict(zip(("conv_q", "conv_k", "conv_v"), np.split(_taps(mixer), 3), strict=True))
-    weights = {
+    return {
         "W_q": _columns(mixer.q_proj),
         "W_k": _columns(mixer.k_proj),
         "W_v": _columns(mixer.v_proj),
@@ -105,19 +90,6 @@ def _kimi_linear(mixer: Any) -> tuple[Arrays, Arrays]:
         "dt_bias": gate.dt_bias.numpy(),
         "norm_weight": mixer.o_norm.weight.numpy(),
     }
-    return weights, weights
-
-
-def _cut(states: Arrays) -> Arrays:
-    """One window as those of q, k and v in Qwen3-Next: value channels are half of all."""
-    window = states["conv_state"]
-    parts = np.split(window, (window.shape[1] // 4, window.shape[1] // 2), axis=1)
-    windows = dict(zip(("conv_state_q", "conv_state_k", "conv_state_v"), parts, strict=True))
-    return {**windows, "recurrent_state": states["recurrent_state"]}
-
-
-def _as_they_are(states: Arrays) -> Arrays:
-    return states
 
 
 TAPS = {
@@ -140,12 +112,11 @@ LAYERS = {
         "Qwen3-Next",
         "qwen3_next",
         ("Qwen3NextConfig", "Qwen3NextPreTrainedModel", "Qwen3NextGatedDeltaNet"),
-        "gdn_block_prefill",
+        "qwen3next_block_prefill",
         "qwen3next_block_tkg",
         _SMALL,
         "out_proj",
         _qwen3_next,
-        _cut,
     ),
     "qwen3_5": Layer(
         "Qwen3.5",
@@ -156,7 +127,6 @@ LAYERS = {
         _SMALL,
         "out_proj",
         _qwen3_5,
-        _as_they_are,
     ),
     "kimi_linear": Layer(
         "Kimi-Linear",
@@ -167,6 +137,5 @@ LAYERS = {
         {"hidden_size": 128, "linear_num_heads": 2, "linear_head_dim": 32},
         "o_proj",
         _kimi_linear,
-        _as_they_are,
     ),
 }

@@ -29,7 +29,7 @@ class Ran:
     out: Array
     """[tokens, heads, V]."""
     states: Arrays
-    """Behind the last token, by the decode kernel's argument names."""
+    """Behind the last token, by argument names."""
 
 
 @frozen
@@ -79,11 +79,9 @@ def run(layer: Layer, case: Case, prompt: int, way: Way) -> tuple[Ran, Ran]:
 def _prefilled(layer: Layer, case: Case, tokens: int, way: Way) -> Ran:
     """All tokens of the prompt in one call."""
     kernel = api.load(layer.prefill)
-    given = {**case.prefill, **_zeros(kernel, case.prefill, case)}
+    given = {**case.weights, **_zeros(kernel, case)}
     outputs = way.step(kernel)(way.typed(kernel, {**given, "hidden": case.hidden[:, :tokens]}))
-    return Ran(
-        layer.prefill, tokens, _by_head(outputs, case), layer.handed_on(_states(kernel, outputs))
-    )
+    return Ran(layer.prefill, tokens, _by_head(outputs, case), _states(kernel, outputs))
 
 
 def _decoded(layer: Layer, case: Case, first: int, states: Arrays, way: Way) -> Ran:
@@ -91,15 +89,16 @@ def _decoded(layer: Layer, case: Case, first: int, states: Arrays, way: Way) -> 
     kernel = api.load(layer.decode)
     step, out = way.step(kernel), list[Array]()
     for t in range(first, case.hidden.shape[1]):
-        given = {**case.decode, **states, "hidden": case.hidden[:, t : t + 1]}
+        given = {**case.weights, **states, "hidden": case.hidden[:, t : t + 1]}
         outputs = step(way.typed(kernel, given))
         states = _states(kernel, outputs)
         out.append(_by_head(outputs, case))
     return Ran(layer.decode, len(out), np.concatenate(out), states)
 
 
-def _zeros(kernel: Definition, weights: Arrays, case: Case) -> Arrays:
+def _zeros(kernel: Definition, case: Case) -> Arrays:
     """The states of a new sequence."""
+    weights = case.weights
     shapes = {name: weights[taps].shape for name, taps in TAPS.items() if taps in weights}
     shapes["recurrent_state"] = case.states[0].shape
     return {

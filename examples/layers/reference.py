@@ -26,8 +26,7 @@ class Case:
     """After the prompt and after the last token, [heads, K, V]."""
     windows: tuple[Array, Array]
     """Likewise, [channels, W]."""
-    prefill: Arrays
-    decode: Arrays
+    weights: Arrays
 
 
 def transformers_case(layer: Layer, prompt: int, steps: int, *, small: bool) -> Case:
@@ -62,10 +61,9 @@ def transformers_case(layer: Layer, prompt: int, steps: int, *, small: bool) -> 
     windows.append(_window(cache))
     heads, K, V = states[-1].shape
     out = torch.cat(seen, 1)[0].numpy().reshape(tokens, heads, V)
-    prefill, decode = layer.weights(mixer)
     title = f"{layer.classes[2]}, hidden {config.hidden_size}, {heads} heads, K {K}, V {V}"
     carried = (states[0], states[1]), (windows[0], windows[1])
-    return Case(title, hidden.numpy(), out, *carried, prefill, decode)
+    return Case(title, hidden.numpy(), out, *carried, layer.weights(mixer))
 
 
 def _recurrent(cache: Any) -> Array:

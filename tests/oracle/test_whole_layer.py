@@ -16,7 +16,7 @@ import pytest
 pytestmark = pytest.mark.oracle
 ROOT = Path(__file__).parents[2]
 KERNELS = {
-    "Qwen3-Next": ("gdn_block_prefill", "qwen3next_block_tkg"),
+    "Qwen3-Next": ("qwen3next_block_prefill", "qwen3next_block_tkg"),
     "Qwen3.5": ("gdn_block_prefill", "gdn_block_tkg"),
     "Kimi-Linear": ("kda_block_prefill", "kda_block_tkg"),
 }

@@ -126,28 +126,40 @@ def _prompt(a: Arguments, x: Array, z: Array, raw_a: Array, raw_b: Array) -> Out
 
 def qwen3next_block_tkg(a: Arguments) -> Outputs:
     """The decode block on the checkpoint's own packing of rows per key head."""
-    B, Hv, K, V = a["recurrent_state"].shape
+    found = _qwen3next_layer(a, [1] * len(a["hidden"]))
+    windows = {f"conv_out_{name}": found[f"conv_state_{name}"] for name in "qkv"}
+    return {"core_out": found["core_out"], "state_out": found["recurrent_state"], **windows}
+
+
+def qwen3next_block_prefill(a: Arguments) -> Outputs:
+    """The same for a prompt, rows with lengths of their own."""
+    return _qwen3next_layer(a, [int(n) for n in a["valid_len"]])
+
+
+def _qwen3next_layer(a: Arguments, lengths: list[int]) -> Outputs:
+    B, T = a["hidden"].shape[:2]
+    Hv, K, V = a["recurrent_state"].shape[1:]
     Hk = a["conv_q"].shape[0] // K
     r = Hv // Hk
-    qkvz = (a["hidden"][:, 0] @ a["W_qkvz"]).reshape(B, Hk, -1)
-    ba = (a["hidden"][:, 0] @ a["W_ba"]).reshape(B, Hk, 2, r)
-    parts = np.split(qkvz, [K, 2 * K, 2 * K + r * V], axis=2)
-    q, k, v, z = (part.reshape(B, -1) for part in parts)
+    qkvz = (a["hidden"] @ a["W_qkvz"]).reshape(B, T, Hk, -1)
+    ba = (a["hidden"] @ a["W_ba"]).reshape(B, T, Hk, 2, r)
+    parts = np.split(qkvz, [K, 2 * K, 2 * K + r * V], axis=3)
+    q, k, v, z = (part.reshape(B, T, -1) for part in parts)
     together = dict(a, conv_weight=np.concatenate([a["conv_q"], a["conv_k"], a["conv_v"]]))
-    out, after = np.zeros((B, 1, Hv * V)), np.zeros(a["recurrent_state"].shape)
+    out, after = np.zeros((B, T, Hv * V)), np.zeros(a["recurrent_state"].shape)
     windows = {name: np.zeros(a[f"conv_state_{name}"].shape) for name in "qkv"}
-    for b in range(B):
+    for b, n in enumerate(lengths):
         window = np.concatenate([a[f"conv_state_{name}"][b] for name in "qkv"])
-        out[b], window, after[b] = _mix(
-            np.concatenate([q[b], k[b], v[b]])[None], z[b][None],
-            ba[b, :, 1].reshape(1, Hv), ba[b, :, 0].reshape(1, Hv), together,
+        out[b, :n], window, after[b] = _mix(
+            np.concatenate([q[b, :n], k[b, :n], v[b, :n]], axis=1), z[b, :n],
+            ba[b, :n, :, 1].reshape(n, Hv), ba[b, :n, :, 0].reshape(n, Hv), together,
             window, a["recurrent_state"][b],
         )  # fmt: skip
         cut = np.split(window, [Hk * K, 2 * Hk * K])
         for name, part in zip("qkv", cut, strict=True):
             windows[name][b] = part
-    outs = {f"conv_out_{name}": array for name, array in windows.items()}
-    return {"core_out": out, "state_out": after, **outs}
+    carried = {f"conv_state_{name}": array for name, array in windows.items()}
+    return {"core_out": out, "recurrent_state": after, **carried}
 
 
 def kda_block_tkg(a: Arguments) -> Outputs:

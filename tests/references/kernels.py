@@ -54,6 +54,7 @@ REFERENCES: dict[str, Reference] = {
     "gdn_block_prefill": blocks.gdn_block_prefill,
     "gdn_mixer_prefill": blocks.gdn_mixer_prefill,
     "qwen3next_block_tkg": blocks.qwen3next_block_tkg,
+    "qwen3next_block_prefill": blocks.qwen3next_block_prefill,
     "kda_block_tkg": blocks.kda_block_tkg,
     "kda_block_prefill": blocks.kda_block_prefill,
     "gdn_conv1d_decode": partial(blocks.conv1d, activated=True),

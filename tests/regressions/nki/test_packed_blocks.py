@@ -20,8 +20,15 @@ def _bf16(x: Array) -> Array:
 
 
 @pytest.mark.parametrize("lnc", [1, 2])
+@pytest.mark.parametrize(
+    ("form", "tokens", "state_out", "window_out"),
+    [
+        ("tkg", 1, "state_out", "conv_out"),
+        ("prefill", 131, "recurrent_state", "conv_state"),
+    ],
+)
 def test_b19_fields_side_by_side_or_within_each_key_head(
-    launch: Callable[..., Any], lnc: int
+    launch: Callable[..., Any], form: str, tokens: int, state_out: str, window_out: str, lnc: int
 ) -> None:
     """One set of weights in two packings, more value than key heads: the same layer, bit for bit.
 
@@ -40,7 +47,7 @@ def test_b19_fields_side_by_side_or_within_each_key_head(
     windows = [rng.normal(size=(B, HK * n, W)) for n in (K, K, G * V)]
     state = rng.normal(size=(B, HK * G, K, V)).astype(np.float32)
     both = {
-        "hidden": _bf16(rng.normal(size=(B, 1, HID))),
+        "hidden": _bf16(rng.normal(size=(B, tokens, HID))),
         "A_log": rng.normal(size=HK * G),
         "dt_bias": rng.normal(size=HK * G),
         "norm_weight": rng.normal(size=V),
@@ -51,7 +58,7 @@ def test_b19_fields_side_by_side_or_within_each_key_head(
         return _bf16(x.reshape(HID, -1))
 
     side_by_side = launch(
-        "gdn_block_tkg",
+        f"gdn_block_{form}",
         lnc=lnc,
         **both,
         W_in_qkv=np.concatenate([flat(x) for x in (q, k, v)], axis=1),
@@ -62,7 +69,7 @@ def test_b19_fields_side_by_side_or_within_each_key_head(
         conv_state=_bf16(np.concatenate(windows, axis=1)),
     )
     within = launch(
-        "qwen3next_block_tkg",
+        f"qwen3next_block_{form}",
         lnc=lnc,
         **both,
         W_qkvz=flat(np.concatenate([q, k, v, z], axis=2)),
@@ -70,7 +77,7 @@ def test_b19_fields_side_by_side_or_within_each_key_head(
         **{f"conv_{n}": x.reshape(-1, W) for n, x in zip("qkv", taps, strict=True)},
         **{f"conv_state_{n}": _bf16(x) for n, x in zip("qkv", windows, strict=True)},
     )
-    for name in ("core_out", "state_out"):
+    for name in ("core_out", state_out):
         assert side_by_side[name].tobytes() == within[name].tobytes(), name
-    window = np.concatenate([within[f"conv_out_{n}"] for n in "qkv"], axis=1)
-    assert side_by_side["conv_out"].tobytes() == window.tobytes()
+    window = np.concatenate([within[f"{window_out}_{n}"] for n in "qkv"], axis=1)
+    assert side_by_side[window_out].tobytes() == window.tobytes()

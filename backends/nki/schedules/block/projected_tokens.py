@@ -12,10 +12,19 @@ from attrs import evolve, frozen
 from backends.nki.contract import Contract
 from backends.nki.program.build import Block
 from backends.nki.program.nodes import Constant, Function
-from backends.nki.schedules.block.sections import Given, Port, Projection, Sections
+from backends.nki.schedules.block.sections import Convolution, Given, Port, Projection, Sections
 from backends.nki.schedules.chunked.before import Before
-from backends.nki.schedules.chunked.front import Front, Projected, names_of, projected_of
+from backends.nki.schedules.chunked.front import Front, names_of
+from backends.nki.schedules.chunked.projected import (
+    Projected,
+    projected_of,
+    read_by_rule,
+    taken,
+)
+from backends.nki.schedules.chunked.runs import Part
 from gdsl.algorithm.plan import Plan
+from gdsl.ir.dtypes import Dtype
+from gdsl.ir.node import Symbol
 
 
 @frozen
@@ -46,21 +55,34 @@ def through_hbm(plan: Plan, sections: Sections, token: str) -> tuple[Sections, P
     Raises CompileError for projections that are not of all tokens at once.
     """
     names = names_of(plan)
-    made = {s.symbol: projected_of(s, sections, names) for s in sections.projections}
+    read = read_by_rule(sections, names)
+    seen: dict[tuple[Symbol, Part, Dtype], Projected] = {}
 
-    def over(port: Port) -> Port:
-        if not isinstance(port.section, Projection):
-            return port
-        return evolve(port, section=Given(made[port.section.symbol].item))
+    def over(port: Port, projected: Projected) -> Port:
+        own = evolve(port.field, packed=()) if projected.part else port.field
+        return evolve(port, section=Given(projected.item), field=own)
+
+    def windowed(convolution: Convolution) -> Convolution:
+        source = convolution.token[0].section
+        if not isinstance(source, Projection):
+            return convolution
+        part, dtype = taken(convolution), convolution.rounded or Dtype.F32
+        key = source.symbol, part, dtype
+        if key not in seen:
+            seen[key] = projected_of(source, sections, names, dtype, part)
+        return evolve(convolution, token=tuple(over(p, seen[key]) for p in convolution.token))
 
     left = evolve(
         sections,
         projections=(),
-        convolutions=tuple(
-            evolve(c, token=tuple(over(port) for port in c.token)) for c in sections.convolutions
+        convolutions=tuple(windowed(convolution) for convolution in sections.convolutions),
+        values=tuple(
+            evolve(value, port=over(value.port, read.ports[value.port]))
+            if value.port in read.ports
+            else value
+            for value in sections.values
         ),
-        values=tuple(evolve(value, port=over(value.port)) for value in sections.values),
     )
-    read = {port.section.input.name for port in left.ports if isinstance(port.section, Given)}
-    projected = tuple(p for p in made.values() if p.item.name in read)
-    return left, ProjectedTokens(plan, sections.entry, token, projected)
+    order = {section.symbol: place for place, section in enumerate(sections.projections)}
+    made = sorted((*seen.values(), *read.tensors), key=lambda p: order[p.section.symbol])
+    return left, ProjectedTokens(plan, sections.entry, token, tuple(made))

@@ -70,6 +70,8 @@ What stands in front of the rule (`front`: projections, windows, fields of a pac
 the text and computed before the first chunk, in blocks of 512 tokens (`before`): tokens are turned
 once for all weights (`projecting`), windows are filtered in the lines that projections leave
 (`lines`, `filter_channels`), and the rule finds rows of tokens in HBM, in the dtype of the text.
+A field of a packed weight or of packed tokens may have its window, or its place in HBM, to itself:
+its channels are brought in where they lie, run by run (`runs`).
 Two cores share columns and channels, and meet before one reads what the other wrote. TensorE is
 busy throughout: for 512 tokens of Qwen3-Next 330 us of projections and 55 us of taps.
 """

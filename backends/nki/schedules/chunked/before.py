@@ -31,7 +31,10 @@ from backends.nki.schedules.chunked.filtering import (
     write_constants,
     write_lengths,
 )
-from backends.nki.schedules.chunked.front import Front, Projected, Turned
+from backends.nki.schedules.chunked.front import Front
+from backends.nki.schedules.chunked.given_tokens import load_tokens
+from backends.nki.schedules.chunked.projected import Projected, Turned
+from backends.nki.schedules.chunked.runs import runs_of
 from backends.nki.schedules.chunked.sharding import CORE, CORES
 from gdsl.ir.kernel import Input
 
@@ -94,15 +97,23 @@ class Before:
         seen = [f.token for f in self.front.filtered if isinstance(f.token, Projected)]
         return (*seen, *self.front.projected)
 
+    @property
+    def _apart(self) -> bool:
+        """Whether columns of some weight are used that lie apart."""
+        return any(projected.part for projected in self._projections)
+
     def _functions(self) -> list[Function]:
         front = self.front
         found: list[Function] = []
         projections = self._projections
         if projections:
             turned = any(isinstance(p.moving, Turned) for p in projections)
-            found += projecting.functions(turned=turned, rows=bool(front.projected))
+            rows = bool(front.projected)
+            found += projecting.functions(turned=turned, rows=rows, runs=self._apart)
         if front.filtered:
             kind = kind_of(front.filtered)
+            if not kind.projected:
+                found.append(load_tokens(kind))
             found += (*lines.functions(kind), *filter_channels.functions(kind))
         return found
 
@@ -127,6 +138,11 @@ class Before:
         contract, front = self.contract, self.front
         for projected in front.projected:
             main.create(contract.tensors[projected.item.name])
+            if self._apart:
+                weight = projected.section.weight
+                channels = product(contract.sizes(weight.dims[1:]))
+                runs = runs_of(weight.dims[1:], projected.part, channels, weight.span)
+                main.let_named(self._runs_name(projected), runs.record)
         if not front.filtered:
             return
         write_constants(main)
@@ -135,7 +151,7 @@ class Before:
             length = next(item for item in contract.kernel.inputs if item.symbol == valid)
             write_lengths(main, contract, length, Name(self.axis))
         for window in self.windows:
-            window.write(main)
+            window.write(main, runs=kind_of(front.filtered).runs)
 
     def _blocks(self, main: Block) -> None:
         """Blocks of tokens, of several rows where they are short."""
@@ -163,6 +179,7 @@ class Before:
             item, section = projected.item, projected.section
             columns = product(self.contract.sizes(item.dims)[2:])
             share = (columns * CORE // CORES, columns * (CORE + 1) // CORES)
+            where = (Name(self._runs_name(projected)),) if self._apart else ()
             body.call(
                 "project_rows",
                 Name(turned[_key(projected.moving)]),
@@ -173,6 +190,7 @@ class Before:
                 Name(section.axis),
                 columns,
                 *share,
+                *where,
             )
         live: tuple[Number, ...] = ()
         if any(f.section.run.valid_len is not None for f in self.front.filtered):
@@ -184,6 +202,10 @@ class Before:
                 (Name(turned[_key(token_of.moving)]),) if isinstance(token_of, Projected) else ()
             )
             body.call("filter_channels", Name(window.record), *moving, *live, *place)
+
+    def _runs_name(self, projected: Projected) -> str:
+        """What says where the columns of a projection lie in its weight."""
+        return f"{projected.item.name}_runs"
 
     def _find_live(self, body: Block) -> None:
         """Find the tokens at hand that are some row's."""

@@ -29,6 +29,7 @@ from backends.nki.program.nodes import (
 )
 from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, Number, smallest
 from backends.nki.program.structures import EMPTY, Item, Length, tupled
+from backends.nki.schedules.chunked import runs
 from backends.nki.schedules.chunked.lines import (
     BLOCK,
     CHANNEL,
@@ -221,7 +222,8 @@ def _filter_channels(kind: Kind) -> Function:
     turned = ("turned_sb",) if kind.projected else ()
     live = ("live_sb",) if kind.lengths else ()
     names = (RECORD, *turned, *live, *PLACE)
-    block = opened(names, "begin", "end", *(("source", "hidden", "channels") * kind.projected))
+    lies = runs.RECORD if kind.runs else "channels"
+    block = opened(names, "begin", "end", *(("source", "hidden", lies) * kind.projected))
     place_of = tuple(Name(name) for name in PLACE)
     held = "weight_sb" if kind.projected else "held_sb"
     wide = at_once(Name("hidden")) if kind.projected else WIDE
@@ -235,7 +237,7 @@ def _filter_channels(kind: Kind) -> Function:
         channel, lanes, tiles = sizes(place)
         result = f"{prefix}{held}"
         if kind.projected:
-            weight = (Name("source"), Name("hidden"), CHANNELS)
+            weight = (Name("source"), Name("hidden"), Name(lies))
             body.call("load_weight_columns", *weight, channel, lanes * tiles, result=result)
         else:
             given = (Name(RECORD), *place_of, channel, lanes, tiles)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from backends.nki.contract import Contract
 from backends.nki.program.build import Block, compare
@@ -25,11 +25,13 @@ from backends.nki.program.numbers import (
     Literal,
     Name,
     Number,
+    product,
 )
 from backends.nki.program.structures import Record
 from backends.nki.refusal import refuse
 from backends.nki.schedules.chunked.front import Filtered
 from backends.nki.schedules.chunked.lines import Kind
+from backends.nki.schedules.chunked.runs import RECORD, Runs, runs_of
 from backends.nki.schedules.chunked.sharding import CORE, CORES
 from gdsl.ir.dims import Atom, Dim
 from gdsl.ir.dtypes import Dtype
@@ -41,16 +43,16 @@ ROWS = Name("ROWS")
 
 def kind_of(filtered: tuple[Filtered, ...]) -> Kind:
     """Return what the windows of a kernel have in common. Raises CompileError if they differ."""
-    first, *others = filtered
-    kind = _kind(first)
-    for other in others:
-        if _kind(other) != kind:
+    apart = any(each.part for each in filtered)
+    first, *others = (evolve(_kind(each), runs=apart) for each in filtered)
+    for other, each in zip(others, filtered[1:], strict=True):
+        if other != first:
             raise refuse(
                 "windows in front of a rule in chunks that differ in where their tokens come from, "
                 "in dtypes, or in silu",
-                other.section.run.span,
+                each.section.run.span,
             )
-    return kind
+    return first
 
 
 def _kind(filtered: Filtered) -> Kind:
@@ -65,6 +67,7 @@ def _kind(filtered: Filtered) -> Kind:
         mixed=mixed,
         taps=F32 if mixed else _taps(filtered.item.dtype),
         lengths=section.run.valid_len is not None,
+        runs=bool(filtered.part),
     )
 
 
@@ -119,9 +122,9 @@ class Filtering:
                 "columns], its weights as [channels, taps], and channels in one dimension",
                 state.span,
             )
-        if isinstance(token, Input) and token.dims not in (
-            (batch, tokens, channel),
-            (batch, channel, tokens),
+        own = self._source_channels()
+        if isinstance(token, Input) and (
+            len(own) != 1 or token.dims not in ((batch, tokens, *own), (batch, *own, tokens))
         ):
             raise refuse(
                 "tokens of a window that are neither [batch, tokens, channels] nor [batch, "
@@ -129,8 +132,21 @@ class Filtering:
                 token.span or run.span,
             )
 
-    def write(self, main: Block) -> None:
-        """Create the tensors, and bind the record."""
+    def _source_channels(self) -> tuple[Dim, ...]:
+        """The channels of the tensor that the tokens come from, or of the weight."""
+        token = self.filtered.token
+        if isinstance(token, Input):
+            return tuple(dim for dim in token.dims if dim not in self.filtered.item.dims[:2])
+        return token.section.weight.dims[1:]
+
+    def _runs(self) -> Runs:
+        """Where the channels lie among them."""
+        dims, token = self._source_channels(), self.filtered.token
+        span = token.span if isinstance(token, Input) else token.section.weight.span
+        return runs_of(dims, self.filtered.part, product(self.contract.sizes(dims)), span)
+
+    def write(self, main: Block, *, runs: bool) -> None:
+        """Create the tensors, and bind the record; `runs`: it says where channels lie."""
         contract, section, item = self.contract, self.filtered.section, self.filtered.item
         main.create(contract.tensors[item.name])
         window = self._window(main)
@@ -162,6 +178,8 @@ class Filtering:
         else:
             fields["source"] = Name(token.section.weight.name)
             fields["hidden"] = Name(token.section.axis)
+        if runs:
+            fields[RECORD] = main.let_named(f"{self.record}_runs", self._runs().record)
         main.let_named(self.record, Record(tuple(fields.items())))
 
     def _window(self, main: Block) -> Number:

@@ -9,7 +9,7 @@ these tensors, and is planned as any other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import assert_never
 
 from attrs import evolve, frozen
@@ -25,32 +25,23 @@ from backends.nki.schedules.block.sections import (
     Sections,
     Value,
 )
+from backends.nki.schedules.chunked.projected import (
+    Projected,
+    Read,
+    projected_of,
+    read_by_rule,
+    taken,
+)
+from backends.nki.schedules.chunked.runs import Part, part_of
 from gdsl.algorithm.choose import choose
 from gdsl.algorithm.plan import ChunkedRun, Plan
 from gdsl.canonical.canonicalize import canonicalize
 from gdsl.canonical.form import Window
 from gdsl.ir.dims import Atom, Dim
 from gdsl.ir.dtypes import Dtype
-from gdsl.ir.kernel import Input, Run
+from gdsl.ir.kernel import Input
 from gdsl.ir.node import Symbol
 from gdsl.ir.types import DtypeVar, Type
-
-
-@frozen
-class Turned:
-    """A projection that only another one reads: it stays on chip, its columns on partitions."""
-
-    section: Projection
-    moving: Input
-
-
-@frozen
-class Projected:
-    """The result of a projection in HBM: token by token, the columns of its weight."""
-
-    item: Input
-    section: Projection
-    moving: Input | Turned
 
 
 @frozen
@@ -62,6 +53,8 @@ class Filtered:
     token: Input | Projected
     """The raw tokens: a tensor, or a projection whose result only the window sees."""
     silu: bool
+    part: Part = ()
+    """Which channels the tokens are, of the tensor or of the projection's weight."""
 
 
 @frozen
@@ -96,23 +89,19 @@ def front_of(plan: Plan) -> Front:
         raise refuse("a window in front of a rule token by token is not emitted", windows[0].span)
     sections = cut(plan)
     names = names_of(plan)
-    projected = {
-        section.symbol: projected_of(section, sections, names) for section in sections.projections
-    }
+    read = read_by_rule(sections, names)
     filtered = {
-        section.symbol: _filtered(section, sections, projected, names)
-        for section in sections.convolutions
+        section.symbol: _filtered(section, sections, names) for section in sections.convolutions
     }
     inputs, sources, fields = [], {}, {}
     for value in sections.values:
-        source = _source(value.port, projected, filtered)
+        source, part = _source(value.port, read, filtered)
         name = names.fresh(value.name)
         inputs.append(_input(value, name, source.dims, source.dtype))
         sources[name] = source.name
-        fields[name] = dict(value.port.field.packed)
+        fields[name] = dict(part)
     left = _planned(plan, sections, inputs)
-    read = [p for p in projected.values() if p.item.name in sources.values()]
-    return Front(left, fields, sources, tuple(filtered.values()), tuple(read))
+    return Front(left, fields, sources, tuple(filtered.values()), read.tensors)
 
 
 def names_of(plan: Plan) -> Names:
@@ -143,126 +132,42 @@ def _input(value: Value, name: str, dims: tuple[Dim, ...], dtype: Dtype | DtypeV
     return Input(value.symbol, name, dtype, dims, evolve(value.type, dtype=dtype))
 
 
-def _source(
-    port: Port, projected: Mapping[Symbol, Projected], filtered: Mapping[Symbol, Filtered]
-) -> Input:
-    """The tensor in HBM that a port is a field of."""
+def _source(port: Port, read: Read, filtered: Mapping[Symbol, Filtered]) -> tuple[Input, Part]:
+    """The tensor in HBM that a port is in, and which field of it."""
     match port.section:
         case Given(input=item):
-            return item
-        case Projection(symbol=symbol):
-            return projected[symbol].item
+            return item, port.field.packed
+        case Projection():
+            projected = read.ports[port]
+            return projected.item, () if projected.part else port.field.packed
         case Convolution(symbol=symbol):
-            return filtered[symbol].item
+            return filtered[symbol].item, port.field.packed
         case section:
             assert_never(section)
-
-
-# ---- projections
-
-
-def projected_of(section: Projection, sections: Sections, names: Names) -> Projected:
-    """Return where a projection of tokens goes: in the dtype that a window rounds them to.
-
-    Raises CompileError where the tokens are no input, or no rows of hidden channels.
-    """
-    moving = _moving(section, sections)
-    given = moving if isinstance(moving, Input) else moving.moving
-    windows = [c for c in sections.convolutions if section in {p.section for p in c.token}]
-    rounded = {c.rounded for c in windows if c.rounded is not None}
-    dtype = rounded.pop() if len(rounded) == 1 else Dtype.F32
-    weight = section.weight
-    dims = (*given.dims[:-1], *weight.dims[1:])
-    name = names.fresh(f"{section.symbol.name}_hbm")
-    axes = (*given.type.axes[:-1], *(a for a in weight.type.axes if a != section.axis))
-    item = Input(section.symbol, name, dtype, dims, Type(axes, dtype))
-    return Projected(item, section, moving)
-
-
-def _moving(section: Projection, sections: Sections) -> Input | Turned:
-    """What a weight is multiplied with: tokens of the caller's, or what is projected from them."""
-    weight, moving = section.weight, section.moving
-    if weight.dims[0] != Atom(section.axis) or section.scale is not None:
-        raise refuse(
-            "a projection of several tokens needs a weight [hidden, columns] without a scale",
-            weight.span,
-            label="the weight of a projection",
-            help="pass its result to this kernel as an input",
-        )
-    if isinstance(moving, Input):
-        _check_rows(moving, section, sections)
-        return moving
-    inner = moving.section
-    if not isinstance(inner, Projection) or section.rounded != weight.dtype:
-        raise refuse(
-            "what is projected twice must be rounded to the dtype of its second weight in between",
-            weight.span,
-            help="write a cast around the inner projection",
-        )
-    given = _moving(inner, sections)
-    if not isinstance(given, Input):
-        raise refuse("three projections one behind the other", weight.span)
-    return Turned(inner, given)
-
-
-def _check_rows(moving: Input, section: Projection, sections: Sections) -> None:
-    """Whether hidden channels of each token lie side by side, and tokens one after the other."""
-    token = next(run.axis for run in _runs(sections))
-    rows = tuple(Atom(axis) for axis in (sections.entry, token, section.axis) if axis)
-    if tuple(moving.dims) != rows:
-        raise refuse(
-            "a projection of several tokens needs them as an input [batch, tokens, hidden]",
-            moving.span,
-            label="what a weight is multiplied with",
-            help="pass the result of the projection to this kernel as an input",
-        )
-    if moving.dtype != section.weight.dtype or section.rounded not in (None, moving.dtype):
-        raise refuse(
-            "a projection of several tokens needs tokens and weight of one dtype",
-            section.weight.span,
-            label=f"`{moving.name}` is multiplied with it",
-            help="declare both alike, or pass the result of the projection as an input",
-        )
-
-
-def _runs(sections: Sections) -> Iterator[Run]:
-    return (statement for statement in sections.body if isinstance(statement, Run))
 
 
 # ---- windows
 
 
-def _filtered(
-    section: Convolution,
-    sections: Sections,
-    projected: Mapping[Symbol, Projected],
-    names: Names,
-) -> Filtered:
-    """A window over all channels of one tensor or projection, in their order."""
-    sources = {port.section: port for port in section.token}
-    parts = tuple(port.field.packed for port in section.token)
-    if len(sources) != 1 or parts != tuple(part.packed for part in section.fields):
-        raise refuse(
-            "a window over parts of several tensors is not emitted in front of a rule in chunks",
-            section.run.span,
-            help="give each tensor a window of its own",
-        )
-    (source,) = sources
+def _filtered(section: Convolution, sections: Sections, names: Names) -> Filtered:
+    """A window over all channels of one tensor or projection, in their order, or over a field."""
+    part, source = taken(section), section.token[0].section
+    around = (Atom(sections.entry), Atom(section.run.axis or ""))
     token: Input | Projected
     match source:
         case Given(input=token):
             dtype, dims = token.dtype, token.dims
-        case Projection(symbol=symbol):
-            token = projected[symbol]
-            dtype, dims = token.item.dtype, token.item.dims
+            if section.rounded is not None and section.rounded != dtype:
+                raise refuse("tokens of a window that are rounded", section.run.span)
+            channels = part_of([dim for dim in dims if dim not in around], part)
+        case Projection():
+            dtype = section.rounded or Dtype.F32
+            token = projected_of(source, sections, names, dtype, part)
+            channels = tuple(dim for dim in token.item.dims if dim not in around)
         case Convolution():
             raise refuse("a window over the result of a window", section.run.span)
         case _:
             assert_never(source)
-    if section.rounded is not None and section.rounded != dtype:
-        raise refuse("tokens of a window that are rounded", section.run.span)
-    around = (Atom(sections.entry), Atom(section.run.axis or ""))
-    channels = tuple(dim for dim in dims if dim not in around)
     item = Input(
         section.symbol,
         names.fresh(f"{section.symbol.name}_hbm"),
@@ -270,7 +175,7 @@ def _filtered(
         (*around, *channels),
         Type((), dtype),
     )
-    return Filtered(item, section, token, _silu(section, sections))
+    return Filtered(item, section, token, _silu(section, sections), part)
 
 
 def _silu(section: Convolution, sections: Sections) -> bool:

@@ -2,7 +2,7 @@
 
 A *line* is the window of a channel and the tokens behind it, channels on partitions: as a
 projection leaves them when tokens move past columns of the weight, or turned on TensorE from rows
-of tokens in HBM. `filter_channels` filters them.
+of tokens in HBM (`given_tokens`). `filter_channels` filters them.
 
 The next window is the end of the lines, from where later tokens and the next call take it. Rows
 with a length end inside: then whole lines go to HBM, and the columns before the end come back.
@@ -63,6 +63,8 @@ class Kind:
     """The dtype of weights on TensorE; None where that of the tokens decides."""
     lengths: bool
     """Whether rows may have a length."""
+    runs: bool
+    """Whether channels lie apart among those of their tensor, or of their weight."""
 
     @property
     def line(self) -> Element:
@@ -72,8 +74,6 @@ class Kind:
 
 def functions(kind: Kind) -> Iterator[Function]:
     """Yield what makes the lines of a block, and what keeps their ends."""
-    if not kind.projected:
-        yield _load_tokens(kind)
     yield _make_lines(kind)
     yield _keep_columns(kind)
 
@@ -89,44 +89,6 @@ def opened(names: tuple[str, ...], *fields: str) -> Block:
     block = Block(Names({*names}))
     block.take(RECORD, *fields)
     return block
-
-
-def _load_tokens(kind: Kind) -> Function:
-    """Given tokens: rows of channels, or what a line holds where a channel's lie side by side."""
-    names = (RECORD, *PLACE, *BLOCK)
-    block = opened(names, "source", "channels", "total")
-    source = argument("source")
-    width = block.let_named("width", LANES * TILES)
-    if kind.by_channel:
-        held = block.tile("held_sb", (LANES, TILES * ROW_COUNT * TOKENS), source.element)
-        with block.loop("tile", ZERO, TILES) as (body, tile):
-            steps = ((TOTAL, LANES), (CHANNELS * TOTAL, ROW_COUNT), (ONE, TOKENS))
-            first = (ROW * CHANNELS + CHANNEL + tile * ROWS) * TOTAL + TOKEN
-            count = ROW_COUNT * TOKENS
-            free = (TILES * count, LANES)
-            target = Pattern(held.tile, (free, (TOKENS, ROW_COUNT), (ONE, TOKENS)), tile * count)
-            body.do("dma_copy", dst=target, src=Pattern(source, steps, first))
-    else:
-        pieces = block.let_named("pieces", (TOKENS + ROWS - 1) // ROWS)
-        most = smallest(ROWS, TOKENS)
-        held = block.tile("held_sb", (most, ROW_COUNT * pieces * width), source.element)
-        with (
-            block.loop("entry", ZERO, ROW_COUNT) as (rows, entry),
-            rows.loop("piece", ZERO, pieces) as (body, piece),
-        ):
-            first = piece * ROWS
-            count = body.let("count", smallest(ROWS, TOKENS - first))
-            rows_sb = part(held, (ZERO, count), ((entry * pieces + piece) * width, width))
-            place = ((ROW + entry) * TOTAL + TOKEN + first) * CHANNELS + CHANNEL
-            rows_of = Pattern(source, ((CHANNELS, count), (ONE, width)), place)
-            body.do("dma_copy", dst=rows_sb, src=rows_of)
-    return Function(
-        "load_tokens",
-        names,
-        "The tokens of a block of channels.",
-        tuple(block.statements),
-        ("held_sb",),
-    )
 
 
 def _make_lines(kind: Kind) -> Function:

@@ -34,6 +34,7 @@ from backends.nki.program.numbers import (
     Number,
     smallest,
 )
+from backends.nki.schedules.chunked.runs import ALL, FIELDS, RECORD, pieces, whole
 from backends.nki.select.layouts import SCALAR, TENSOR, VECTOR
 
 ROWS, WIDE, HELD = Name("ROWS"), Name("WIDE"), Name("HELD")
@@ -86,14 +87,18 @@ class OnChip:
         return View(self.tile, self.shape)
 
 
-def functions(*, turned: bool, rows: bool) -> Iterator[Function]:
-    """Yield what projections need; `turned`: some stay on chip; `rows`: some go to HBM."""
+def functions(*, turned: bool, rows: bool, runs: bool) -> Iterator[Function]:
+    """Yield what projections need.
+
+    `turned`: some stay on chip; `rows`: some go to HBM; `runs`: of some weights columns are used
+    that lie apart.
+    """
     yield _turn_rows()
-    yield _load_columns()
+    yield _load_runs() if runs else _load_columns()
     if turned:
-        yield _project_turned()
+        yield _project_turned(runs)
     if rows:
-        yield _project_rows()
+        yield _project_rows(runs)
 
 
 def _turn_rows() -> Function:
@@ -146,6 +151,29 @@ def _load_columns() -> Function:
     )
 
 
+def _load_runs() -> Function:
+    names = ("weight", "hidden", RECORD, "column", "width")
+    block, weight = Block(Names({*names})), argument("weight")
+    hidden, column, width = Name("hidden"), Name("column"), Name("width")
+    block.take(RECORD, *FIELDS)
+    lanes = block.let("lanes", lanes_of(hidden))
+    groups = block.let("groups", hidden // lanes)
+    held = block.tile("weight_sb", (lanes, groups * width), weight.element)
+    with pieces(block, column, width) as (body, before, many, place):
+        target = ((groups * width, lanes), (width, groups), (ONE, many))
+        steps = ((ALL, lanes), (lanes * ALL, groups), (ONE, many))
+        source = Pattern(weight, steps, place)
+        body.do("dma_copy", dst=Pattern(held.tile, target, before), src=source)
+    return Function(
+        "load_weight_columns",
+        names,
+        "Columns of a field among those of a weight, run by run: the rows of group g from column\n"
+        "g * width on.",
+        tuple(block.statements),
+        ("weight_sb",),
+    )
+
+
 def multiply(
     block: Block,
     dst: View,
@@ -185,14 +213,15 @@ def multiply(
         )
 
 
-def _project_turned() -> Function:
+def _project_turned(runs: bool) -> Function:
     names = ("turned_sb", "weight", "held", "hidden", "columns")
     block = Block(Names({*names}))
     held, hidden, columns = (Name(name) for name in names[2:])
     lanes = block.let("lanes", lanes_of(hidden))
     block.let_named("groups", hidden // lanes)
     width = block.let_named("width", columns)
-    arguments = (Name("weight"), hidden, columns, ZERO, width)
+    where = block.let_named(RECORD, whole(columns).record) if runs else columns
+    arguments = (Name("weight"), hidden, where, ZERO, width)
     block.call("load_weight_columns", *arguments, result="weight_sb")
     wide = block.let("wide", lanes_of(columns))
     shape = (wide, columns // wide * held)
@@ -211,17 +240,19 @@ def _project_turned() -> Function:
     )
 
 
-def _project_rows() -> Function:
+def _project_rows(runs: bool) -> Function:
     names = ("turned_sb", "weight", "result", "row", "held", "hidden", "columns", "begin", "end")
-    block, result = Block(Names({*names})), argument("result")
     row, held, hidden, columns, begin, end = (Name(name) for name in names[3:])
+    parameters = (*names, RECORD) if runs else names
+    block, result = Block(Names({*parameters})), argument("result")
+    where = Name(RECORD) if runs else columns
     block.let_named("lanes", lanes_of(hidden))
     block.let_named("groups", hidden // Name("lanes"))
     wide = block.let("wide", at_once(hidden))
 
     def load(target: Block, name: str, column: Number) -> None:
         width = smallest(wide, end - column)
-        arguments = (Name("weight"), hidden, columns, column, width)
+        arguments = (Name("weight"), hidden, where, column, width)
         target.call("load_weight_columns", *arguments, result=name)
 
     with block.when(compare("<", begin, end)) as some:
@@ -244,7 +275,7 @@ def _project_rows() -> Function:
             ahead.rebind(("weight_sb",), ("next_weight_sb",))
     return Function(
         "project_rows",
-        names,
+        parameters,
         "Multiply turned tokens, from `row` on, with columns `begin` to `end` of a weight.",
         tuple(block.statements),
     )

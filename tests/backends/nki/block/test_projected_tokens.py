@@ -41,11 +41,20 @@ def test_more_tokens_than_a_bank_of_psum_holds(agree: Agree) -> None:
     agree("gdn_block_verify", few)
 
 
-@pytest.mark.parametrize("name", ["gdn_block_prefill", "kda_block_prefill"])
-def test_layers_of_the_library_token_by_token(agree: Agree, name: str) -> None:
-    """Low-rank gates, three windows, states in place: prompts, but not in chunks."""
-    text = (resources.files("kernels_dsl") / f"{name}.gdn").read_text(encoding="utf-8")
-    one = text.partition("\nkernel gdn_mixer_prefill")[0]
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("gdn_block_prefill", "gdn_block_prefill"),
+        ("kda_block_prefill", "kda_block_prefill"),
+        ("qwen3next", "qwen3next_block_prefill"),
+    ],
+)
+def test_layers_of_the_library_token_by_token(agree: Agree, file: str, name: str) -> None:
+    """Low-rank gates, three windows, packed weights: prompts, but not in chunks."""
+    text = (resources.files("kernels_dsl") / f"{file}.gdn").read_text(encoding="utf-8")
+    head, *kernels = text.split("\nkernel ")
+    (own,) = (kernel for kernel in kernels if kernel.startswith(f"{name}:"))
+    one = f"{head}\nkernel {own}"
     sizes = resolve_sizes(gdsl.load(name).kernel, gdsl.load(name).shapes, "small")
     one += f"\nschedule {name} on trn2:\n    form = recurrent\n"
     agree(one, {**sizes, "B": 2, "T": 6}, lnc=2)
