@@ -15,6 +15,7 @@ from backends.nki.narrow import refuse_narrow
 from backends.nki.program.evaluate import footprint
 from backends.nki.program.nodes import Program
 from backends.nki.program.numbers import evaluate
+from backends.nki.program.reached import reached
 from backends.nki.program.show import program_text
 from backends.nki.schedules.block.describe import dataflow
 from backends.nki.schedules.block.program import front_of
@@ -137,7 +138,12 @@ def _product(text: str, plan: Plan, program: Program, options: EmitOptions) -> N
 
 
 def _program(plan: Plan, target: str) -> Program:
-    """The tile program of a plan, by its form. Raises CompileError where none is emitted."""
+    """What the entry of a plan's tile program reaches. Raises CompileError where there is none."""
+    return reached(_scheduled(plan, target))
+
+
+def _scheduled(plan: Plan, target: str) -> Program:
+    """The tile program of a plan, by its form."""
     if plan.form != "chunked":
         refuse_columns(plan)
     refuse_narrow(plan)

@@ -246,7 +246,6 @@ def slide_token(
             chunk = entry // per * ((heads + 127) // 128) + head // 128
             begin = chunk * wide * columns
             column = entry * heads + head
-            column = entry * heads + head
             token_psum = nl.ndarray((rows, wide), dtype=token_sb.dtype, buffer=nl.psum)
             nisa.nc_transpose(dst=token_psum, data=token_sb[:, column : column + rows], engine=nisa.engine.tensor)
             # The window slides by one column.

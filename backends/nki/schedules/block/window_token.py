@@ -122,7 +122,6 @@ class _Body:
 
     def write(self, form: TokenStep) -> None:
         self.block.let_named("column", ENTRY * HEADS + HEAD)
-        self.block.let_named("column", ENTRY * HEADS + HEAD)
         newest, newest_row = self._token(form)
         if form.stored:
             self._slide(form, newest_row)

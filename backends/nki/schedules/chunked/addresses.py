@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 
 from attrs import frozen
 
+from backends.nki.program.mentions import names_in
 from backends.nki.program.nodes import Function
 from backends.nki.program.numbers import ZERO, Name, Number, product
-from backends.nki.program.outline import names_in
 from backends.nki.program.structures import Call
 from backends.nki.schedules.chunked.scan import Scan
 from backends.nki.schedules.chunked.stage import Stage

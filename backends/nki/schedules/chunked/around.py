@@ -13,6 +13,7 @@ from attrs import define, field
 
 from backends.nki.contract import Contract
 from backends.nki.program.build import Block, Names
+from backends.nki.program.mentions import used
 from backends.nki.program.nodes import (
     F32,
     Allocate,
@@ -27,7 +28,6 @@ from backends.nki.program.nodes import (
     tiles_in,
 )
 from backends.nki.program.numbers import ONE, ZERO, Literal, Name, Number
-from backends.nki.program.outline import used
 from backends.nki.refusal import refuse
 from backends.nki.schedules.chunked.addresses import Addresses
 from backends.nki.schedules.chunked.around_inputs import AroundInputs, Loaded, token_tile

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from backends.nki.program.build import Block, Names
+from backends.nki.program.mentions import defined, used
 from backends.nki.program.nodes import (
     Allocate,
     Comment,
@@ -21,7 +22,6 @@ from backends.nki.program.nodes import (
     tiles_in,
 )
 from backends.nki.program.numbers import Name
-from backends.nki.program.outline import defined, used
 from backends.nki.schedules.ordering import engine_of
 
 Fields = Mapping[str, Collection[str]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from backends.nki.program.build import Block, compare
+from backends.nki.program.mentions import names_in
 from backends.nki.program.nodes import F32, Space, Tile
 from backends.nki.program.numbers import (
     NONE,
@@ -13,7 +14,6 @@ from backends.nki.program.numbers import (
     binary,
     smallest,
 )
-from backends.nki.program.outline import names_in
 from backends.nki.program.structures import DtypeName, Length, Record, Slice, Text
 from backends.nki.schedules.chunked.before import Before
 from backends.nki.schedules.chunked.formulas import numbers_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from backends.nki.program.build import compare
+from backends.nki.program.mentions import used
 from backends.nki.program.nodes import Function, Pattern, View
 from backends.nki.program.numbers import NONE, ZERO, Name, smallest
-from backends.nki.program.outline import used
 from backends.nki.program.structures import EMPTY, Item
 from backends.nki.schedules.chunked.around import vanishes
 from backends.nki.schedules.chunked.cut import function_of

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from backends.nki.program.build import Block, compare, part
+from backends.nki.program.mentions import names_in
 from backends.nki.program.nodes import F32, Function, Pattern, Space, Tile, View
 from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, Number, number, smallest
-from backends.nki.program.outline import names_in
 from backends.nki.program.structures import EMPTY, Length, Record, tupled
 from backends.nki.schedules.chunked.constants import select
 from backends.nki.schedules.chunked.formulas import numbers_of

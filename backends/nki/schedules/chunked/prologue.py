@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from backends.nki.program.build import compare
+from backends.nki.program.mentions import defined, used
 from backends.nki.program.nodes import Function, Statement
 from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, number
-from backends.nki.program.outline import defined, used
 from backends.nki.schedules.chunked.constants import select
 from backends.nki.schedules.chunked.cut import Fields, function_of
 from backends.nki.schedules.chunked.gates import per_slot

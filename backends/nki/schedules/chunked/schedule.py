@@ -5,9 +5,9 @@ from __future__ import annotations
 from attrs import frozen
 
 from backends.nki.contract import ELEMENTS, Contract
+from backends.nki.program.mentions import names_in
 from backends.nki.program.nodes import Element, Tile
 from backends.nki.program.numbers import Number
-from backends.nki.program.outline import names_in
 from backends.nki.program.structures import DtypeName, DtypeOf
 from backends.nki.schedules.chunked.addresses import Addresses
 from backends.nki.schedules.chunked.around import Around

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from backends.nki.program.mentions import used
 from backends.nki.program.nodes import Allocate, Statement, Tile
-from backends.nki.program.outline import used
 from backends.nki.schedules.ordering import ordered
 
 if TYPE_CHECKING:

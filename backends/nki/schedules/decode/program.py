@@ -7,6 +7,7 @@ from contextlib import nullcontext
 
 from backends.nki.contract import Contract
 from backends.nki.program.build import Block, Names, compare
+from backends.nki.program.mentions import defined, used
 from backends.nki.program.nodes import (
     Allocate,
     Constant,
@@ -22,7 +23,7 @@ from backends.nki.program.numbers import (
     Name,
     Number,
 )
-from backends.nki.program.outline import Pack, defined, outline, used
+from backends.nki.program.outline import Pack, outline
 from backends.nki.schedules.addresses import Addresses
 from backends.nki.schedules.block.cut import cut
 from backends.nki.schedules.block.sections import Sections
