@@ -12,6 +12,7 @@ import gdsl
 from gdsl.errors import CompileError
 from gdsl.library import library_kernels
 
+NOT_EMITTED = {"delta_product_fwd", "rwkv7_fwd"}
 IMPORTED = {"nki", "nisa", "nl"}
 
 
@@ -46,12 +47,11 @@ def _targets(statement: ast.Assign) -> list[ast.Name]:
 
 @pytest.mark.parametrize("kernel", library_kernels())
 def test_library_kernels(kernel: str) -> None:
-    try:
-        module = _module(kernel)
-    except CompileError as error:
-        assert [found.code for found in error.diagnostics] == ["E0521"]
-        return
-    _check(module)
+    if kernel in NOT_EMITTED:
+        with pytest.raises(CompileError):
+            _module(kernel)
+    else:
+        _check(_module(kernel))
 
 
 @pytest.mark.parametrize("kernel", ["gdn_prefill", "kda_cte_bounded", "comba_fwd"])
