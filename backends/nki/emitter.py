@@ -11,6 +11,7 @@ from backends.isa.versions import VERSIONS
 from backends.nki.capacity import misfits
 from backends.nki.emit.docstring import docstring
 from backends.nki.emit.module import Entry, module_text
+from backends.nki.names import Settled, settled
 from backends.nki.narrow import refuse_narrow
 from backends.nki.program.evaluate import footprint
 from backends.nki.program.nodes import Program
@@ -39,7 +40,7 @@ class NkiEmitter:
 
     def emit(self, plan: Plan, options: EmitOptions) -> NkiProgram:
         """Return the source text; the same plan and options give the same text on any machine."""
-        program = _program(plan, options.target)
+        program = _settled(plan, options.target).called()
         entry = Entry(program, docstring(plan, (*dataflow(plan), *_notes(options))))
         text = module_text((entry,), _header(plan), options.origin)
         return _product(text, plan, program, options)
@@ -62,7 +63,8 @@ class NkiEmitter:
                 f"known: {', '.join(ADAPTERS)}"
             )
         row = ADAPTERS[adapter]
-        exports = adapted_exports(row, [(plan, _program(plan, options.target)) for plan in plans])
+        programs = [_settled(plan, options.target).called() for plan in plans]
+        exports = adapted_exports(row, list(zip(plans, programs, strict=True)))
         notes = (f"A drop-in for {row.doc}: same arguments, returns and aliases.", *_notes(options))
         entries = [
             Entry(program, docstring(plan, (*dataflow(plan), *notes)))
@@ -77,30 +79,35 @@ class NkiEmitter:
 
     def stages(self, plan: Plan, options: EmitOptions) -> dict[str, str]:
         """Return the tile program as text."""
-        return {"program": program_text(_program(plan, options.target))}
+        return {"program": program_text(_settled(plan, options.target).called())}
 
     def footprint(
         self, plan: Plan, options: EmitOptions, sizes: Mapping[str, int], lnc: int
     ) -> Footprint:
         """Return the on-chip memory of the core that needs most, at the widest dtypes."""
-        return _footprint(plan, _program(plan, options.target), sizes, lnc)
+        return _footprint(_settled(plan, options.target), sizes, lnc)
 
     def misfits(
         self, plan: Plan, options: EmitOptions, sizes: Mapping[str, int], lnc: int
     ) -> tuple[Diagnostic, ...]:
         """Return why the kernel cannot run at given sizes: limits of axes, on-chip memory."""
-        program = _program(plan, options.target)
+        settled_ = _settled(plan, options.target)
         return misfits(
-            plan.kernel.kernel,
-            program,
+            settled_.plan.kernel.kernel,
+            settled_.program,
             options.target,
-            sizes,
+            settled_.sizes(sizes),
             lnc,
-            lambda changed: _footprint(plan, program, changed, lnc),
+            lambda changed: _footprint(settled_, changed, lnc),
         )
 
 
-def _footprint(plan: Plan, program: Program, sizes: Mapping[str, int], lnc: int) -> Footprint:
+def _settled(plan: Plan, target: str) -> Settled:
+    return settled(plan, lambda named: _program(named, target))
+
+
+def _footprint(of: Settled, sizes: Mapping[str, int], lnc: int) -> Footprint:
+    plan, program, sizes = of.plan, of.program, of.sizes(sizes)
     shapes = {
         p.name: tuple(int(evaluate(size, sizes)) for size in p.tile.shape)
         for p in program.parameters
