@@ -84,13 +84,14 @@ def settled(plan: Plan, emit: Emit) -> Settled:
     """Return the plan with names of its own. Raises CompileError where a call cannot have one."""
     kernel = plan.kernel.kernel
     _check_python(kernel, MODULES)
-    names = _names(plan)
+    # First as it stands, so that a refusal says the names of the text.
+    program, names = emit(plan), _names(plan)
     marked = emit(_renamed(plan, {name: name + MARK for name in names}))
     clashes, top = _clashes(marked)
     _check_python(kernel, top)
     clashes |= {name for name in names if keyword.iskeyword(name) or name in top | MODULES}
     if not clashes:
-        return Settled(plan, emit(plan), {})
+        return Settled(plan, program, {})
     renamed = {name: _free(name, names) for name in sorted(clashes)}
     plan = _renamed(plan, renamed)
     return Settled(plan, emit(plan), renamed)
