@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from backends.isa.dtypes import INT32S
 from backends.isa.schema import TILE_KINDS, WRITTEN_KINDS, Engine, Instruction, Kind, Space
 from backends.isa.targets import Target
+from backends.simulator.faults import Fault
 from backends.simulator.tensor import NkiTensor
 
 if TYPE_CHECKING:
@@ -59,6 +60,12 @@ class BoundCall:
     def options(self) -> SimOptions:
         """The choices of this run."""
         return self.machine.options
+
+    def report(self, severity: str, code: str, message: str) -> None:
+        """Warn of what an option calls a warning. Raises Fault `code` where it says `fault`."""
+        if severity == "fault":
+            raise Fault(code, message)
+        self.machine.warn(code, message)
 
     def tiles(self) -> Mapping[str, NkiTensor]:
         """Every tile of the call by argument name, list arguments as `name[i]`."""

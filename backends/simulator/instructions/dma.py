@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.simulator.instructions.call import BoundCall
-from backends.simulator.instructions.shape_rules import DMA_TRANSPOSES
+from backends.simulator.instructions.dma_rules import DMA_TRANSPOSES
 from backends.simulator.numerics import round_to
 from backends.simulator.tensor import NkiTensor
 

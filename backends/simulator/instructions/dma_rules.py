@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from backends.isa.dtypes import PACKED
 from backends.isa.targets import PARTITIONS
 from backends.simulator.faults import Fault
@@ -14,6 +16,8 @@ _MAX_PRIORITY = 3
 _TRANSPOSE_GROUP = 16
 _TRANSPOSE_WIDTH = 128
 _TRANSPOSE_ROWS = frozenset({1, 2, 4, 8, 16})
+DMA_TRANSPOSES: dict[int, tuple[int, ...]] = {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}
+"""The order of axes of a transposition, by rank."""
 
 
 def check_dma_copy(call: BoundCall) -> None:
@@ -148,3 +152,43 @@ def _indirect_transpose(call: BoundCall, src: NkiTensor) -> None:
         )
     if len(shape) == 4 and 1 not in shape[1:3]:
         raise Fault("S328", f"axis 1 or 2 of {shape} must be 1 in an indirect transpose")
+
+
+# ---- shapes
+
+
+def copy_shapes(call: BoundCall) -> None:
+    """A copy has as many elements on both sides (S319)."""
+    _equal_counts(call["dst"], "src", call["src"])
+
+
+def compute_shapes(call: BoundCall) -> None:
+    """Every source has as many elements as `dst` (S319)."""
+    for index, src in enumerate(call["srcs"]):
+        _equal_counts(call["dst"], f"srcs[{index}]", src)
+
+
+def transpose_shapes(call: BoundCall) -> None:
+    """`dst` has the axes of `src` in the one order its rank admits (S328)."""
+    dst, src = call["dst"], call["src"]
+    default = DMA_TRANSPOSES.get(src.ndim)
+    if default is None or call["axes"] not in (None, default):
+        known = ", ".join(str(axes) for axes in DMA_TRANSPOSES.values())
+        raise Fault("S328", f"`axes` {call['axes']} of rank {src.ndim}; supported are {known}")
+    expected = tuple(src.shape[axis] for axis in default)
+    if tuple(dst.shape) != expected:
+        raise Fault(
+            "S328",
+            f"`dst` must have shape {expected}, it has {tuple(dst.shape)}",
+            values={"src": tuple(src.shape)},
+        )
+
+
+def _equal_counts(dst: NkiTensor, name: str, src: NkiTensor) -> None:
+    if prod(dst.shape) != prod(src.shape):
+        raise Fault(
+            "S319",
+            f"`dst` has {prod(dst.shape)} elements and `{name}` {prod(src.shape)}",
+            values={"dst": tuple(dst.shape), name: tuple(src.shape)},
+            help="a DMA does not broadcast; use a stride-0 view of the source",
+        )

@@ -15,7 +15,7 @@ from backends.isa.schema import Engine, Instruction
 from backends.isa.trace import Attribute
 from backends.simulator.instructions.attributes import attributes
 from backends.simulator.instructions.call import BoundCall
-from backends.simulator.instructions.shape_rules import KEEP
+from backends.simulator.instructions.movement_rules import KEEP
 from backends.simulator.instructions.short_calls import TILES
 from backends.simulator.layouts import Layout
 from backends.simulator.location import Location

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from backends.isa.targets import QUADRANT
 from backends.simulator.faults import Fault
 from backends.simulator.instructions.call import BoundCall
-from backends.simulator.instructions.shape_rules import KEEP
+from backends.simulator.instructions.movement_rules import KEEP
 from backends.simulator.tensor import NkiTensor
 
 _GATHER_GROUP = 16
