@@ -18,7 +18,7 @@ from gdsl.algorithm.plan import (
     TokenRun,
     effective_forms,
 )
-from gdsl.algorithm.schedule_keys import Value
+from gdsl.algorithm.schedule_keys import SCHEDULE_KEYS, Value
 from gdsl.algorithm.settings import refuse_reads_of_two_bytes, refuse_without_effect, resolve
 from gdsl.algorithm.unsafe import FORM, Unsafe, fail
 from gdsl.canonical.build import Builder
@@ -42,6 +42,7 @@ def choose(
     resolved = {setting.key: setting for setting in resolve(schedule, settings)}
     asked = str(resolved["form"].value)
     _check_form(kernel, resolved["form"])
+    resolved["chunk"] = _between_states(kernel, resolved["chunk"])
     builder = Builder(tuple(axis.name for axis in kernel.kernel.axes))
     runs: list[RunPlan] = []
     why: list[str] = []
@@ -107,7 +108,24 @@ def _few_tokens(kernel: Kernel, run: Run) -> str | None:
         return f"at most {limit} of them"
     if isinstance(run.every, int) and 0 < run.every < FEW_TOKENS:
         return f"its states are returned every {run.every}"
+    if isinstance(run.every, int) and not _dividing(run.every):
+        return f"its states are returned every {run.every}, where no chunk ends"
     return None
+
+
+def _between_states(kernel: CanonicalKernel, chunk: Resolved) -> Resolved:
+    """The longest chunk after which states are due, unless somebody wrote one."""
+    due = [run.every for run, _ in kernel.runs if isinstance(run.every, int) and run.every > 0]
+    fits = _dividing(*due)
+    if chunk.origin != "default" or not fits or fits[-1] == chunk.value:
+        return chunk
+    return evolve(chunk, value=fits[-1], origin="derived")
+
+
+def _dividing(*numbers: int) -> list[int]:
+    """Lengths of chunks that divide all of the numbers, shortest first."""
+    choices = sorted(int(choice) for choice in SCHEDULE_KEYS["chunk"].choices or ())
+    return [chunk for chunk in choices if all(number % chunk == 0 for number in numbers)]
 
 
 def _check_form(kernel: CanonicalKernel, form: Resolved) -> None:

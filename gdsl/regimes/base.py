@@ -87,7 +87,7 @@ def _indices(
     for statement in kernel.body:
         if isinstance(statement, Run) and statement.valid_len == item.symbol and statement.axis:
             length = sizes[statement.axis]
-            lengths = rng.integers(1, length + 1, shape)
+            lengths = rng.integers(min(1, length), length + 1, shape)
             lengths.flat[:1] = length
             return lengths.astype(np.float64)
     for state in kernel.states:

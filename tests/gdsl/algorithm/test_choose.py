@@ -302,3 +302,33 @@ kernel gated_step:
     output out: f32[B, V] = o
     output s1 = S
 """
+
+
+@pytest.mark.parametrize(
+    ("every", "chunk"),
+    [(16, 16), (48, 16), (64, 64), (192, 64), (128, 128), (256, 128), (20, None)],
+)
+def test_states_on_the_way_end_chunks(
+    compiled: Callable[[str], tuple[CanonicalKernel, object]], every: int, chunk: int | None
+) -> None:
+    """Nobody has to say `chunk` so that the states after every N tokens are at its ends."""
+    text = f"""
+rule linear[K, V](q[K], k[K], v[V], state S[K, V]) -> o[V]:
+    S = S + k * v
+    o = sum[K](q * S)
+kernel on_the_way:
+    axes B, T, P, H, K, V
+    input q, k: f32[B, T, H, K];  input v: f32[B, T, H, V]
+    state S: f32[B, H, K, V] = s0
+    o, S, Ss = scan[T every {every} -> P] linear(q, k, v, S)
+    output out: f32[B, T, H, V] = o
+    output states: f32[B, P, H, K, V] = Ss
+"""
+    kernel, _ = compiled(text)
+    plan = choose(kernel, {})
+    if chunk is None:
+        assert plan.form == "recurrent"
+        assert "where no chunk ends" in plan.why[0]
+        return
+    assert plan.settings["chunk"] == chunk_of(kernel).chunk == chunk
+    assert choose(kernel, {"chunk": 32}).settings["chunk"] == 32

@@ -50,3 +50,10 @@ def test_a_field_is_reached_through_unpack_and_not_its_neighbours() -> None:
         Part("x", ("k",), ("B", "Hk", "K")),
         Part("w", (), ("K",)),
     )
+
+
+def test_lengths_of_no_token_are_zero() -> None:
+    definition = gdsl.load("kda_cte")
+    given = gdsl.random_inputs(definition, "B=2,Hk=1,G=1,T=0,K=8,V=8", seed=1)
+    assert given["valid_len"].tolist() == [0, 0]
+    assert gdsl.run(definition, given)["out"].shape == (2, 1, 0, 8)
