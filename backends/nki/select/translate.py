@@ -13,8 +13,9 @@ from attrs import define, field
 
 from backends.nki.program.numbers import Literal, Name
 from backends.nki.refusal import not_rounded, refuse
-from backends.nki.select.algebra import Algebra, NotTraceTime, TwoWideAxes
+from backends.nki.select.algebra import Algebra, TwoWideAxes
 from backends.nki.select.terms import Leaf, Stage, Term
+from backends.nki.select.trace_time import NotTraceTime
 from gdsl.ir.expr import (
     Apply,
     Cast,
