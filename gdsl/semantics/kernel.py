@@ -8,9 +8,13 @@ from keyword import iskeyword
 from attrs import evolve
 
 from gdsl.ir.kernel import Call, Kernel, Output, Statement
-from gdsl.semantics import axes, call_line, inputs, sizes, statements, unused
+from gdsl.semantics import axes, call_line, sizes, statements, unused
+from gdsl.semantics.assumes import read_assumes
+from gdsl.semantics.dtypes import read_dtypes
 from gdsl.semantics.frame import Context, Frame, Kind
+from gdsl.semantics.inputs import read_inputs
 from gdsl.semantics.outputs import OutputReader
+from gdsl.semantics.params import read_params
 from gdsl.semantics.report import Reporter
 from gdsl.semantics.scope import Scope
 from gdsl.semantics.states import StateReader
@@ -24,18 +28,18 @@ def elaborate(node: ast.Kernel, scope: Scope, reporter: Reporter) -> Kernel | No
     body: list[Statement] = []
     visible = {name: name for name in (*table.atomic, *table.packed)}
     frame = Frame(Context(table, own), scope, visible, statements=body)
-    variables = inputs.dtype_vars(node.items, frame)
-    input_nodes = inputs.inputs(node.items, variables, frame)
-    params = inputs.params(node.items, frame)
+    variables = read_dtypes(node.items, frame)
+    inputs = read_inputs(node.items, variables, frame)
+    params = read_params(node.items, frame)
     reader = StateReader(frame, variables)
     states = [reader.read(item) for item in node.items if isinstance(item, ast.State)]
-    assumes = inputs.assumes(node.items, frame)
+    assumes = read_assumes(node.items, frame)
     for item in node.items:
         if isinstance(item, ast.Let | ast.Step | ast.Scan):
             statements.elaborate(item, frame)
     known = tuple(state for state in states if state is not None)
     outputs = _outputs(node, OutputReader(frame, variables, {s.name: s for s in known}))
-    parts = call_line.Parts(tuple(input_nodes), tuple(params), known, outputs, failed=frozenset())
+    parts = call_line.Parts(tuple(inputs), tuple(params), known, outputs, failed=frozenset())
     declared = {name.text for name in _names(node)}
     parts = evolve(parts, failed=frozenset(declared) - parts.roles().keys())
     call = _call(node, parts, frame)

@@ -12,8 +12,8 @@ from gdsl.ir.kernel import Output, State
 from gdsl.ir.types import DtypeVar
 from gdsl.semantics import expressions
 from gdsl.semantics.axes import dimensions, show, value_axes
+from gdsl.semantics.dtypes import element_type
 from gdsl.semantics.frame import Binding, Frame
-from gdsl.semantics.inputs import element_type
 from gdsl.source import Span
 from gdsl.syntax import ast
 

@@ -13,8 +13,8 @@ from gdsl.ir.node import Symbol
 from gdsl.ir.types import DtypeVar, Type
 from gdsl.semantics import tokens
 from gdsl.semantics.axes import dimensions, show, unknown_axis
+from gdsl.semantics.dtypes import element_type, tensor_type
 from gdsl.semantics.frame import Binding, Frame, Kind, StateCell
-from gdsl.semantics.inputs import element_type, tensor_type
 from gdsl.syntax import ast
 
 
