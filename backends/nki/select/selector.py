@@ -23,7 +23,6 @@ from backends.nki.program.nodes import (
     Tile,
     Token,
     View,
-    dtype_of,
 )
 from backends.nki.program.numbers import ONE, ZERO, Literal, Number, number
 from backends.nki.select.algebra import Algebra
@@ -33,8 +32,6 @@ from backends.nki.select.layouts import (
     GPSIMD,
     MULTIPLY,
     ROUNDED,
-    SCALAR,
-    TENSOR,
     VECTOR,
     Layout,
     Placed,
@@ -49,6 +46,7 @@ from backends.nki.select.terms import (
     Term,
     children,
 )
+from backends.nki.select.turning import repeat, turn
 
 
 @define
@@ -254,41 +252,13 @@ class Selector:
         self._turn(term, data, dst)
 
     def _turn(self, term: Term, data: View, dst: View) -> None:
-        block = self.blocks[term.stage]
-        turned = block.tile(
-            f"{self.algebra.stem(term)}_turned_psum",
-            (data.shape[1], data.shape[0]),
-            dtype_of(data.tile.name, data.tile.element.bytes),
-            Space.PSUM,
-        )
-        block.do("nc_transpose", dst=turned, data=data, engine=TENSOR)
-        block.do("tensor_copy", dst=dst, src=turned, engine=SCALAR)
+        turn(self.blocks[term.stage], self.algebra.stem(term), data, dst)
 
     def _broadcast(self, term: Term) -> View:
         """A column of rows, laid along the free axis and repeated on every key partition."""
-        block = self.blocks[term.stage]
         column = self.column(term, Layout.ROWS, term.stage)
-        name = self.algebra.stem(term)
-        diagonal = block.tile(f"{name}_diagonal_sb", (self.rows, self.rows), F32)
-        block.do(
-            "tensor_scalar",
-            dst=diagonal,
-            data=part(self.constants.identity(), (0, self.rows), (0, self.rows)),
-            op0=Token(MULTIPLY),
-            operand0=column,
-        )
-        keys = self.sizes[self.key_axis]
-        spread = block.tile(f"{name}_T_psum", (keys, self.rows), F32, Space.PSUM)
-        block.do(
-            "nc_matmul",
-            dst=spread,
-            stationary=part(self.constants.ones(), (0, self.rows), (0, keys)),
-            moving=diagonal,
-            is_stationary_onezero=True,
-            accumulate=False,
-        )
-        view = block.tile(f"{name}_T_sb", (keys, self.rows), F32)
-        block.do("tensor_copy", dst=view, src=spread, engine=VECTOR)
+        block, keys = self.blocks[term.stage], self.sizes[self.key_axis]
+        view = repeat(block, self.constants, self.algebra.stem(term), column, (keys, self.rows))
         self.hold(term, view, Layout.KEYS)
         return view
 
