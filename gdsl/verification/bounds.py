@@ -15,20 +15,17 @@ that of fp32. States kept in bf16 add the rounding of one store for each call.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gdsl.ir.dtypes import Dtype
-from gdsl.ir.kernel import Kernel
 from gdsl.launch import output_dtype
-from gdsl.regimes.trial import Trial
-from gdsl.runner import Array
-from gdsl.verification.judge import Allowed, errors_max, errors_rms, group_scale, grouped
+from gdsl.verification.exact import Exact
+from gdsl.verification.judge import Allowed
 from gdsl.verification.precisions import Precision, casts
 from gdsl.verification.rounding import round_operands, unrounded_outputs
-from gdsl.verification.witnesses import Call, Result, group_axes, interpret, run_reference
+from gdsl.verification.witnesses import Call
 
 if TYPE_CHECKING:
     from gdsl.algorithm.plan import Plan
@@ -43,79 +40,58 @@ _BF16_STORE = 2.0**-9
 """Relative rounding of one store in bf16, at most."""
 
 
-def fp32_bounds(
-    kernel: Kernel, trial: Trial, bound: Mapping[str, Dtype], reference: Result, *, drifts: bool
-) -> dict[str, Allowed]:
+def fp32_bounds(exact: Exact, *, drifts: bool) -> dict[str, Allowed]:
     """Return the bounds of every output where everything is computed in fp32."""
     found: dict[str, Allowed] = {}
-    own = interpret(kernel, trial, bound, "float32") if drifts else None
-    for name in reference.outputs:
-        expected = _grouped(kernel, reference, name)
-        rms, most = np.full(len(expected), FP32_RMS), np.full(len(expected), FP32_MAX)
+    own = exact.interpreted(exact.kernel, "float32") if drifts else None
+    for name in exact.reference.outputs:
+        groups = exact.groups(name)
+        rms, most = np.full(groups, FP32_RMS), np.full(groups, FP32_MAX)
         if own is not None:
-            scale, x = group_scale(expected), _grouped(kernel, own, name)
-            rms = np.maximum(rms, _DRIFT_FACTOR * errors_rms(x, expected, scale))
-            most = np.maximum(most, _DRIFT_FACTOR * errors_max(x, expected, scale))
+            e_rms, e_max = exact.errors(own, name)
+            rms = np.maximum(rms, _DRIFT_FACTOR * e_rms)
+            most = np.maximum(most, _DRIFT_FACTOR * e_max)
         found[name] = Allowed(rms, most)
     return found
 
 
-def bf16_bounds(
-    kernel: Kernel, plan: Plan, trial: Trial, bound: Mapping[str, Dtype], reference: Result
-) -> dict[str, Allowed]:
+def bf16_bounds(exact: Exact, plan: Plan) -> dict[str, Allowed]:
     """Return the bounds of every output of a plan with bf16 operands."""
+    kernel = exact.kernel
     if plan.form == "chunked":
         factor = CHUNK_FACTOR
-        own = [run_reference(kernel, trial, bound, evaluator(plan))]
+        own = [exact.run(evaluator(plan))]
     else:
         factor = _TOKEN_FACTOR
-        own = [interpret(round_operands(kernel), trial, bound, "declared")]
+        own = [exact.interpreted(round_operands(kernel), "declared")]
     most = BF16_RMS
     if casts(kernel):
         # It may err as much as it does itself, however much that is: where q . k is near 0 before
         # an RMSNorm, its own rounding is most of the output, and more rounding may be less error.
-        own.append(interpret(unrounded_outputs(kernel), trial, bound, "declared"))
+        own.append(exact.interpreted(unrounded_outputs(kernel), "declared"))
         most = np.inf
     found: dict[str, Allowed] = {}
-    for name in reference.outputs:
-        expected = _grouped(kernel, reference, name)
-        scale = group_scale(expected)
-        errors = [errors_rms(_grouped(kernel, result, name), expected, scale) for result in own]
+    for name in exact.reference.outputs:
+        errors = [exact.errors(result, name)[0] for result in own]
         found[name] = Allowed(np.clip(factor * np.max(errors, axis=0), FP32_RMS, most), None)
     return found
 
 
-def bounds(
-    kernel: Kernel,
-    plan: Plan,
-    precision: Precision,
-    trial: Trial,
-    bound: Mapping[str, Dtype],
-    reference: Result,
-    *,
-    drifts: bool,
-) -> dict[str, Allowed]:
+def bounds(exact: Exact, plan: Plan, precision: Precision, *, drifts: bool) -> dict[str, Allowed]:
     """Return the bounds of every output in a precision; `drifts`: the trial is very long."""
-    if precision.is_fp32:
-        found = fp32_bounds(kernel, trial, bound, reference, drifts=drifts)
-    else:
-        found = bf16_bounds(kernel, plan, trial, bound, reference)
-    stored = 0.0 if precision.widen else stores(kernel, trial, bound)
+    found = fp32_bounds(exact, drifts=drifts) if precision.is_fp32 else bf16_bounds(exact, plan)
+    stored = 0.0 if precision.widen else stores(exact)
     if not stored:
         return found
     return {name: Allowed(a.rms + stored, None) for name, a in found.items()}
 
 
-def stores(kernel: Kernel, trial: Trial, bound: Mapping[str, Dtype]) -> float:
+def stores(exact: Exact) -> float:
     """Return the error of states that are rounded to less than fp32 between calls of a trial."""
-    stored = {output_dtype(state.dtype, bound) for state in kernel.states}
+    stored = {output_dtype(state.dtype, exact.bound) for state in exact.kernel.states}
     if not stored & {Dtype.BF16, Dtype.F16}:
         return 0.0
-    return (len(trial.calls) - 1) * _BF16_STORE
-
-
-def _grouped(kernel: Kernel, result: Result, name: str) -> Array:
-    return grouped(result.outputs[name], result.axes[name], group_axes(kernel))
+    return (len(exact.trial.calls) - 1) * _BF16_STORE
 
 
 def evaluator(plan: Plan, errors: np.random.Generator | None = None) -> Call:

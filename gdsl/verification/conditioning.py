@@ -18,26 +18,19 @@ from attrs import evolve
 from gdsl import registry
 from gdsl.ir.dtypes import Dtype
 from gdsl.ir.kernel import Kernel
-from gdsl.regimes.trial import Trial
 from gdsl.runner import Array, RunOptions
-from gdsl.verification.judge import Allowed, errors_max, errors_rms, group_scale, grouped
-from gdsl.verification.witnesses import Result, group_axes, run_reference
+from gdsl.verification.exact import Exact
+from gdsl.verification.judge import Allowed
 
 FACTOR = 4.0
 _DRAWS = 4
 _ULP = 2.0**-23
 
 
-def conditioned(
-    kernel: Kernel,
-    trial: Trial,
-    bound: Mapping[str, Dtype],
-    reference: Result,
-    allowed: Mapping[str, Allowed],
-) -> dict[str, Allowed]:
+def conditioned(exact: Exact, allowed: Mapping[str, Allowed]) -> dict[str, Allowed]:
     """Return the bounds raised to what one ulp in every input does to the float64 result."""
     found = dict(allowed)
-    for name, moved in inherent(kernel, trial, bound, reference, lambda _: _ULP).items():
+    for name, moved in inherent(exact, lambda _: _ULP).items():
         limits = found[name]
         assert moved.max is not None
         most = None if limits.max is None else np.maximum(limits.max, moved.max)
@@ -51,40 +44,29 @@ def half_ulp(dtype: np.dtype[Any]) -> float:
     return float(2.0 ** -(own.fraction_bits + 2))
 
 
-def inherent(
-    kernel: Kernel,
-    trial: Trial,
-    bound: Mapping[str, Dtype],
-    reference: Result,
-    ulp: Callable[[np.dtype[Any]], float],
-) -> dict[str, Allowed]:
+def inherent(exact: Exact, ulp: Callable[[np.dtype[Any]], float]) -> dict[str, Allowed]:
     """Return what a backward stable program may err by, with inputs known to `ulp` of their dtype.
 
     A small multiple of the largest change over several draws of which way each input moves.
     """
-    exact = _exact(kernel)
+    kernel = _unconstrained(exact.kernel)
     found: dict[str, tuple[Array, Array]] = {}
     for draw in range(_DRAWS):
         rng = np.random.default_rng(draw)
 
         def call(arguments: Mapping[str, Any], rng: np.random.Generator = rng) -> dict[str, Array]:
             moved = {name: _moved(value, rng, ulp) for name, value in arguments.items()}
-            return registry.interpreter().run(exact, moved, RunOptions("float64"))
+            return registry.interpreter().run(kernel, moved, RunOptions("float64"))
 
-        other = run_reference(kernel, trial, bound, call)
-        for name in reference.outputs:
-            groups = group_axes(kernel)
-            expected = grouped(reference.outputs[name], reference.axes[name], groups)
-            x = grouped(other.outputs[name], other.axes[name], groups)
-            scale = group_scale(expected)
+        other = exact.run(call)
+        for name in exact.reference.outputs:
+            e_rms, e_max = exact.errors(other, name)
             old = found.get(name, (np.zeros(1), np.zeros(1)))
-            rms = np.maximum(old[0], FACTOR * errors_rms(x, expected, scale))
-            most = np.maximum(old[1], FACTOR * errors_max(x, expected, scale))
-            found[name] = rms, most
+            found[name] = np.maximum(old[0], FACTOR * e_rms), np.maximum(old[1], FACTOR * e_max)
     return {name: Allowed(rms, most) for name, (rms, most) in found.items()}
 
 
-def _exact(kernel: Kernel) -> Kernel:
+def _unconstrained(kernel: Kernel) -> Kernel:
     """The kernel without dtypes, ranges and facts: its arguments are float64 as they are."""
     inputs = (
         evolve(item, dtype=Dtype.F32, range=None) if _is_float(item.dtype) else item

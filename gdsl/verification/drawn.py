@@ -15,14 +15,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gdsl.ir.dtypes import Dtype
-from gdsl.ir.kernel import Kernel
-from gdsl.regimes.trial import Trial
 from gdsl.verification.bounds import BF16_RMS, CHUNK_FACTOR, evaluator, stores
 from gdsl.verification.conditioning import half_ulp, inherent
-from gdsl.verification.judge import Allowed, errors_rms, group_scale, grouped
+from gdsl.verification.exact import Exact
+from gdsl.verification.judge import Allowed
 from gdsl.verification.precisions import casts
-from gdsl.verification.witnesses import Result, group_axes, run_reference
 
 if TYPE_CHECKING:
     from gdsl.algorithm.plan import Plan
@@ -32,26 +29,16 @@ _FACTOR = CHUNK_FACTOR / 2**0.5
 
 
 def with_drawn_errors(
-    kernel: Kernel,
-    plan: Plan,
-    trial: Trial,
-    bound: Mapping[str, Dtype],
-    reference: Result,
-    allowed: Mapping[str, Allowed],
+    exact: Exact, plan: Plan, allowed: Mapping[str, Allowed]
 ) -> dict[str, Allowed]:
     """Return the bounds of a chunked plan raised to what its own rounding points may err by."""
-    groups, stored = group_axes(kernel), stores(kernel, trial, bound)
-    unknown = inherent(kernel, trial, bound, reference, half_ulp)
+    stored, unknown = stores(exact), inherent(exact, half_ulp)
     found = dict(allowed)
     for draw in range(_DRAWS):
-        call = evaluator(plan, np.random.default_rng(draw))
-        own = run_reference(kernel, trial, bound, call)
+        own = exact.run(evaluator(plan, np.random.default_rng(draw)))
         for name, limits in found.items():
-            axes = reference.axes[name]
-            expected = grouped(reference.outputs[name], axes, groups)
-            x = grouped(own.outputs[name], axes, groups)
-            errors = _FACTOR * errors_rms(x, expected, group_scale(expected))
-            most = np.inf if casts(kernel) else np.maximum(BF16_RMS, unknown[name].rms)
+            errors = _FACTOR * exact.errors(own, name)[0]
+            most = np.inf if casts(exact.kernel) else np.maximum(BF16_RMS, unknown[name].rms)
             rms = np.maximum(limits.rms, np.minimum(errors, most) + stored)
             found[name] = Allowed(rms, limits.max)
     return found

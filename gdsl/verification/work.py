@@ -25,11 +25,12 @@ from gdsl.regimes.typed import bind_dtypes
 from gdsl.verification.bounds import bounds
 from gdsl.verification.conditioning import conditioned
 from gdsl.verification.drawn import with_drawn_errors
+from gdsl.verification.exact import Exact, run_exactly
 from gdsl.verification.judge import Allowed, Verdict, grouped, judge
 from gdsl.verification.precisions import Precision
 from gdsl.verification.report import Case
 from gdsl.verification.request import LNC_BITS, Request
-from gdsl.verification.witnesses import Result, group_axes, interpret, simulate
+from gdsl.verification.witnesses import Result, group_axes, simulate
 
 if TYPE_CHECKING:
     from gdsl.algorithm.plan import Plan
@@ -97,51 +98,28 @@ class Work:
     def _trial(self, regime: str, trial: Trial) -> Iterator[Case]:
         """Compare every way with the reference, which is computed once for each dtype."""
         request, once = self.request, REGIMES[regime].once or trial.once
-        references: dict[tuple[object, ...], Result] = {}
+        trials: dict[tuple[object, ...], Exact] = {}
         admitted: dict[tuple[object, ...], Mapping[str, Allowed]] = {}
         wider: dict[tuple[object, ...], Mapping[str, Allowed]] = {}
         for way in self._ways(once=once):
             bound = bind_dtypes(request.kernel, way.precision.prefer)
             dtypes = tuple(bound.items())
-            if dtypes not in references:
-                references[dtypes] = interpret(request.kernel, trial, bound, "float64")
-            reference = references[dtypes]
+            if dtypes not in trials:
+                trials[dtypes] = run_exactly(request.kernel, trial, bound)
+            exact = trials[dtypes]
             plan = self.plan(way.target, way.settings)
             same = (way.precision.name, *plan.settings.items())
             if same not in admitted:
-                admitted[same] = bounds(
-                    request.kernel,
-                    plan,
-                    way.precision,
-                    trial,
-                    bound,
-                    reference,
-                    drifts=REGIMES[regime].once,
-                )
+                drifts = REGIMES[regime].once
+                admitted[same] = bounds(exact, plan, way.precision, drifts=drifts)
             result = self._simulate(regime, way, trial, bound)
-            verdicts = self._judge(way, bound, result, reference, admitted[same])
+            verdicts = self._judge(way, exact, result, admitted[same])
             raised = not all(verdict.ok for verdict in verdicts)
             if raised:
                 if same not in wider:
-                    wider[same] = self._raised(way, plan, trial, bound, reference, admitted[same])
-                verdicts = self._judge(way, bound, result, reference, wider[same])
+                    wider[same] = _raised(way.precision, exact, plan, admitted[same])
+                verdicts = self._judge(way, exact, result, wider[same])
             yield self._case(regime, trial, way, result, verdicts, raised=raised)
-
-    def _raised(
-        self,
-        way: _Way,
-        plan: Plan,
-        trial: Trial,
-        bound: Mapping[str, Dtype],
-        reference: Result,
-        allowed: Mapping[str, Allowed],
-    ) -> Mapping[str, Allowed]:
-        """The bounds raised to what no program can avoid, where that is more."""
-        kernel = self.request.kernel
-        raised = conditioned(kernel, trial, bound, reference, allowed)
-        if way.precision.is_fp32 or plan.form != "chunked":
-            return raised
-        return with_drawn_errors(kernel, plan, trial, bound, reference, raised)
 
     def _ways(self, *, once: bool) -> Iterator[_Way]:
         """Yield the combinations: all, or one target and one number of cores."""
@@ -166,20 +144,15 @@ class Work:
         return self.compilation(way.target, way.settings).program
 
     def _judge(
-        self,
-        way: _Way,
-        bound: Mapping[str, Dtype],
-        result: Result,
-        reference: Result,
-        allowed: Mapping[str, Allowed],
+        self, way: _Way, exact: Exact, result: Result, allowed: Mapping[str, Allowed]
     ) -> tuple[Verdict, ...]:
-        groups = group_axes(self.request.kernel)
+        groups, reference = group_axes(self.request.kernel), exact.reference
         verdicts = []
         for output in self.request.kernel.outputs:
             name = output.name
             if name in reference.outputs:
                 widen = way.precision.widen
-                stored = Dtype.F32 if widen else output_dtype(output.dtype, bound)
+                stored = Dtype.F32 if widen else output_dtype(output.dtype, exact.bound)
                 got, expected = result.outputs[name], reference.outputs[name]
                 axes = reference.axes[name]
                 verdicts.append(judge(name, axes, groups, got, expected, allowed[name], stored))
@@ -201,7 +174,7 @@ class Work:
                     group_axes(kernel),
                     two.outputs[name],
                     one.outputs[name].astype(np.float64),
-                    _exact(one, name, kernel),
+                    _same_bits(one, name, kernel),
                     None,
                 )
                 for name in one.outputs
@@ -235,7 +208,17 @@ class Work:
         return self.request.repeat(regime, way.target, way.lnc, way.precision.name, way.settings)
 
 
-def _exact(result: Result, name: str, kernel: Kernel) -> Allowed:
+def _raised(
+    precision: Precision, exact: Exact, plan: Plan, allowed: Mapping[str, Allowed]
+) -> Mapping[str, Allowed]:
+    """The bounds raised to what no program can avoid, where that is more."""
+    raised = conditioned(exact, allowed)
+    if precision.is_fp32 or plan.form != "chunked":
+        return raised
+    return with_drawn_errors(exact, plan, raised)
+
+
+def _same_bits(result: Result, name: str, kernel: Kernel) -> Allowed:
     """Not a bit may differ."""
     groups = len(grouped(result.outputs[name], result.axes[name], group_axes(kernel)))
     return Allowed(np.zeros(groups), np.zeros(groups))

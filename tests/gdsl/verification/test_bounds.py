@@ -9,9 +9,9 @@ from gdsl.pipeline import Compilation
 from gdsl.regimes.trial import Trial
 from gdsl.regimes.typed import bind_dtypes
 from gdsl.verification.bounds import BF16_RMS, bf16_bounds
+from gdsl.verification.exact import run_exactly
 from gdsl.verification.precisions import casts
 from gdsl.verification.rounding import round_operands
-from gdsl.verification.witnesses import interpret
 
 TEXT = """
 use delta_rule, norms
@@ -35,8 +35,8 @@ def test_the_rounding_of_a_text_is_its_own_limit(q: str, cap: float | None) -> N
     kernel = definition.kernel
     assert casts(kernel) is (cap is None)
     trial, bound = _trial([1.0, -1.0]), bind_dtypes(kernel, Dtype.BF16)
-    reference = interpret(kernel, trial, bound, "float64")
-    found = bf16_bounds(kernel, Compilation(definition).plan, trial, bound, reference)
+    exact = run_exactly(kernel, trial, bound)
+    found = bf16_bounds(exact, Compilation(definition).plan)
     assert found["s1"].rms.max() <= BF16_RMS
     limit = float(found["out"].rms[0])
     assert limit > 0.5 if cap is None else limit == cap
@@ -47,18 +47,18 @@ def test_a_text_that_casts_is_within_its_own_limit() -> None:
     definition = gdsl.loads(TEXT.replace("{q}", "bf16(q)"))
     kernel, ulp = definition.kernel, 2.0**-7
     trial, bound = _trial([1 + 0.45 * ulp, -1 - 0.55 * ulp]), bind_dtypes(kernel, Dtype.BF16)
-    reference = interpret(kernel, trial, bound, "float64")
+    exact = run_exactly(kernel, trial, bound)
     expected, own, rounded = (
         result.outputs["out"].astype(np.float64)
         for result in (
-            reference,
-            interpret(kernel, trial, bound, "declared"),
-            interpret(round_operands(kernel), trial, bound, "declared"),
+            exact.reference,
+            exact.interpreted(kernel, "declared"),
+            exact.interpreted(round_operands(kernel), "declared"),
         )
     )
     error = np.linalg.norm(own - expected) / np.linalg.norm(expected)
     assert error > 2 * np.linalg.norm(rounded - expected) / np.linalg.norm(expected)
-    found = bf16_bounds(kernel, Compilation(definition).plan, trial, bound, reference)
+    found = bf16_bounds(exact, Compilation(definition).plan)
     assert float(found["out"].rms[0]) == pytest.approx(2 * error)
 
 

@@ -21,9 +21,9 @@ from gdsl.regimes.trial import Setting, Trial
 from gdsl.regimes.typed import bind_dtypes
 from gdsl.verification.bounds import BF16_RMS, bf16_bounds
 from gdsl.verification.drawn import with_drawn_errors
+from gdsl.verification.exact import run_exactly
 from gdsl.verification.judge import Allowed
 from gdsl.verification.request import Request
-from gdsl.verification.witnesses import interpret
 from gdsl.verification.work import Work
 
 SMALL = {"B": 1, "Hk": 2, "G": 2, "K": 32, "V": 32, "W": 4}
@@ -104,10 +104,9 @@ def _bounds(
     assert isinstance(trials, tuple)
     trial: Trial = trials[0]
     bound = bind_dtypes(kernel, Dtype.BF16)
-    reference = interpret(kernel, trial, bound, "float64")
-    plan = _plan(definition)
-    own = bf16_bounds(kernel, plan, trial, bound, reference)
-    return own, with_drawn_errors(kernel, plan, trial, bound, reference, own)
+    exact, plan = run_exactly(kernel, trial, bound), _plan(definition)
+    own = bf16_bounds(exact, plan)
+    return own, with_drawn_errors(exact, plan, own)
 
 
 def test_draws_of_many_tokens_are_alike() -> None:
