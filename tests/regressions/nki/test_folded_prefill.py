@@ -260,3 +260,16 @@ def test_vectors_that_are_more_than_an_input_and_a_factor(
     got, right = launch(text, **given), run(text, **given)
     close(np.moveaxis(got["out"], 1, 2), np.moveaxis(right["out"], 1, 2))
     close(got["s1"], right["s1"])
+
+
+@pytest.mark.parametrize("kernel", ["gdn_prefill", "kda_prefill"])
+@pytest.mark.parametrize("chunk", [16, 64])
+def test_more_key_channels_than_tokens_of_a_chunk(kernel: str, chunk: int) -> None:
+    """Norms are summed over the channels, which then need more partitions than a chunk has."""
+    definition = gdsl.load(kernel)
+    given = gdsl.random_inputs(definition, "B=1,Hk=1,G=1,T=20,K=80,V=16", seed=1)
+    right = gdsl.run(definition, given, precision="float64")
+    got = gdsl.run(definition, given, backend="simulator", settings={"chunk": chunk})
+    for name, array in right.items():
+        error = np.abs(np.asarray(got[name], float) - array).max()
+        assert error < 0.05 * np.sqrt(np.mean(array**2))

@@ -38,6 +38,7 @@ from backends.nki.schedules.chunked.records import (
     KEYS,
     LANES,
     PAIR,
+    PARTITIONS,
     SLOTS,
     TILES,
     VALUES,
@@ -198,7 +199,7 @@ class Around:
         if not (self.key_scaled or self.query_scaled):
             return tile_of("constants", "ones")
         element = dtype_of(query.name, self.contract.element(query.name, query.dtype).bytes)
-        ones = block.tile("ones_of_operands", (CHUNK, ONE), element)
+        ones = block.tile("ones_of_operands", (PARTITIONS, ONE), element)
         block.do("memset", dst=ones, value=Literal(1.0))
         return ones
 
