@@ -267,6 +267,24 @@ def spacing(offsets):
     return distance
 
 
+def two_spacings(offsets):
+    """How many neighbours are evenly spaced, their distance, and that from the first of them
+    to the first of the next as many; None when that does not describe all offsets."""
+    near = offsets[1] - offsets[0] if len(offsets) > 1 else 0
+    many = len(offsets)
+    for position in range(1, len(offsets)):
+        if position < many and offsets[position] - offsets[position - 1] != near:
+            many = position
+    far = offsets[many] - offsets[0] if many < len(offsets) else 0
+    spacings = (many, near, far)
+    for position in range(len(offsets)):
+        if offsets[position] != offsets[0] + position // many * far + position % many * near:
+            spacings = None
+    if len(offsets) % many != 0:
+        spacings = None
+    return spacings
+
+
 def load_rows(dst, tensor, offsets, step, inner, tokens, width):
     """Rows of `width` elements, token by token, one slot per offset; one transfer where they
     are evenly spaced."""
@@ -325,11 +343,15 @@ def store_rows(tensor, src, offsets, step, inner, tokens, width):
 def load_gate(dst, tensor, offsets, step, chunks, tokens):
     """One value per token: row lane * chunks + chunk holds the tokens of a chunk."""
     whole = tokens // CHUNK
-    distance = spacing(offsets)
-    if whole == chunks and distance != None:
+    spacings = two_spacings(offsets)
+    if whole == chunks and spacings != None:
+        many, near, far = spacings
         nisa.dma_copy(
             dst=dst,
-            src=tensor.ap(pattern=[[distance, len(offsets)], [CHUNK * step, chunks], [step, CHUNK]], offset=offsets[0]),
+            src=tensor.ap(
+                pattern=[[far, len(offsets) // many], [near, many], [CHUNK * step, chunks], [step, CHUNK]],
+                offset=offsets[0],
+            ),
         )
     else:
         for lane in range(len(offsets)):

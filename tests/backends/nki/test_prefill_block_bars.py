@@ -19,6 +19,7 @@ from gdsl.shapes import resolve_sizes
     [
         ("gdn_block_prefill", "Hid=2048,Hk=8,G=2", 1.55),
         ("gdn_mixer_prefill", "Hk=8,G=2", 1.57),
+        ("qwen3next_block_prefill", "Hid=2048,Hk=8,G=2", 1.55),
         ("kda_block_prefill", "Hid=2304,H=8,R=128", 1.75),
     ],
 )
@@ -30,3 +31,18 @@ def test_whole_layers_are_near_the_time_of_their_busiest_engine(
     report = estimate(definition, shape, target="trn2").report
     busiest = max(engine.busy for engine in report.cores[0].engines.values())
     assert report.estimate.program_order <= factor * max(busiest, report.hbm)
+
+
+def test_packed_weights_cost_no_more_than_sorted_ones() -> None:
+    """The same bytes, no column multiplied twice, and hardly more time."""
+    sizes = "B=1,T=512,K=128,V=128,W=4,Hid=2048,Hk=8,G=2"
+    found = []
+    for kernel in ("gdn_block_prefill", "qwen3next_block_prefill"):
+        definition = api.load(kernel)
+        shape = resolve_sizes(definition.kernel, (), sizes)
+        found.append(estimate(definition, shape, target="trn2").report)
+    alone, packed = found
+    assert packed.hbm == pytest.approx(alone.hbm, rel=1e-3)
+    busy = [report.cores[0].engines["tensor"].busy for report in found]
+    assert busy[1] <= 1.01 * busy[0]
+    assert packed.estimate.program_order <= 1.02 * alone.estimate.program_order

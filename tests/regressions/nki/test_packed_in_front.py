@@ -17,6 +17,8 @@ SMALL = {"B": 1, "Hid": 128, "Hk": 2, "G": 2, "K": 32, "V": 32, "W": 4}
         ({"B": 3, "T": 3}, "padding", "bf16", (1,)),
         ({"T": 130, "Hid": 256}, "lnc-bits", "bf16", (1, 2)),
         ({"B": 2, "T": 130}, "padding", "bf16", (1,)),
+        # Gates of two key heads lie apart, and no row ends within a chunk: they travel together.
+        ({"B": 2, "T": 128, "G": 3}, "gaussian", "bf16", (1,)),
         # A second block of 512 tokens sees the end of the first one's lines.
         ({"T": 515, "G": 1}, "gaussian", "widened", (1,)),
         # Blocks of channels, and the shares of cores, end within a head of 40, 24 or 72.

@@ -1,6 +1,7 @@
 """Transfers between HBM and tiles in which each lane or chunk has a slot of its own.
 
 `offsets` is a list of where the slots begin in the tensor; evenly spaced ones travel together.
+Gates also do where the spacing has two levels: heads within rows of the batch, or in key heads.
 """
 
 from __future__ import annotations
@@ -9,9 +10,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from backends.nki.program.build import Block, compare, part
-from backends.nki.program.nodes import F32, Function, Pattern, Space, Tile, View
-from backends.nki.program.numbers import NONE, ONE, ZERO, Choice, Extent, Name, Number, binary
-from backends.nki.program.structures import Call, Item, Length
+from backends.nki.program.nodes import F32, Function, Pattern, Space, Tile, Unpack, View
+from backends.nki.program.numbers import (
+    NONE,
+    ONE,
+    ZERO,
+    Choice,
+    Extent,
+    Name,
+    Number,
+    binary,
+)
+from backends.nki.program.structures import Call, Item, Length, tupled
 from backends.nki.schedules.chunked.records import CHUNK, PAIR
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.stage import Stage
@@ -27,6 +37,7 @@ Transfer = Callable[[Block, View | Pattern, Pattern], None]
 def functions(schedule: Schedule) -> Iterator[Function]:
     """Yield the transfers; one of rows as they are, or turned, there and back; one of gates."""
     yield _spacing()
+    yield _two_spacings()
     yield _rows(
         "load_rows",
         "dst",
@@ -68,6 +79,33 @@ def _spacing() -> Function:
         with body.when(compare("!=", here, DISTANCE)) as uneven:
             uneven.let_named("distance", NONE)
     return stage.done("distance")
+
+
+def _two_spacings() -> Function:
+    stage = Stage(
+        "two_spacings",
+        ("offsets",),
+        "How many neighbours are evenly spaced, their distance, and that from the first of them\n"
+        "to the first of the next as many; None when that does not describe all offsets.",
+    )
+    block, count = stage.block, Length(OFFSETS)
+    several = compare(">", count, 1)
+    near = block.let_named("near", Choice(several, offset(ONE) - offset(ZERO), ZERO))
+    many = block.let_named("many", count)
+    with block.loop("position", 1, count) as (body, position):
+        apart = compare("!=", offset(position) - offset(position - 1), near)
+        with body.when(binary("and", compare("<", position, many), apart)) as first:
+            first.let_named("many", position)
+    inside = compare("<", many, count)
+    far = block.let_named("far", Choice(inside, offset(many) - offset(ZERO), ZERO))
+    block.let_named("spacings", tupled(many, near, far))
+    with block.loop("position", 0, count) as (body, position):
+        place = offset(ZERO) + position // many * far + position % many * near
+        with body.when(compare("!=", offset(position), place)) as elsewhere:
+            elsewhere.let_named("spacings", NONE)
+    with block.when(compare("!=", count % many, 0)) as rest:
+        rest.let_named("spacings", NONE)
+    return stage.done("spacings")
 
 
 @contextmanager
@@ -128,10 +166,12 @@ def _gate() -> Function:
     )
     block, dst, chunks, rest = stage.block, _whole("dst"), Name("chunks"), Name("rest")
     whole = block.let_named("whole", TOKENS // CHUNK)
-    block.let_named("distance", Call("spacing", (OFFSETS,)))
+    block.let_named("spacings", Call("two_spacings", (OFFSETS,)))
     lanes, chunk, token = Length(OFFSETS), CHUNK * STEP, (STEP, CHUNK)
     together, apart = block.inner(), block.inner()
-    steps = ((DISTANCE, lanes), (chunk, chunks), token)
+    together.statements.append(Unpack(("many", "near", "far"), "spacings"))
+    many, near, far = Name("many"), Name("near"), Name("far")
+    steps = ((far, lanes // many), (near, many), (chunk, chunks), token)
     together.do("dma_copy", dst=dst, src=Pattern(TENSOR, steps, offset(ZERO)))
     with apart.loop("lane", 0, lanes) as (each, lane):
         row = each.let_named("row", lane * chunks)
@@ -144,7 +184,7 @@ def _gate() -> Function:
             last = part(dst, (row + whole, ONE), (ZERO, rest))
             tail.do("dma_copy", dst=last, src=rows)
     both = compare("==", whole, chunks)
-    block.decide(binary("and", both, compare("!=", DISTANCE, NONE)), together, apart)
+    block.decide(binary("and", both, compare("!=", Name("spacings"), NONE)), together, apart)
     return stage.done()
 
 

@@ -1,0 +1,54 @@
+"""Offsets of gates that one transfer brings in, as the emitted function finds them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from itertools import product
+
+import pytest
+
+from gdsl import api
+
+Spacings = Callable[[list[int]], tuple[int, int, int] | None]
+
+
+@pytest.fixture(scope="module")
+def two_spacings() -> Spacings:
+    """The function of the emitted text, which is plain Python."""
+    tree = ast.parse(api.compile(api.load("gdn_cte"), target="trn2").text)
+    found = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "two_spacings"]
+    names: dict[str, Spacings] = {}
+    exec(compile(ast.Module([*found], []), "emitted", "exec"), names)
+    return names["two_spacings"]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "expected"),
+    [
+        ([7], (1, 0, 0)),
+        ([3, 3, 3], (3, 0, 0)),
+        ([0, 5, 10, 15], (4, 5, 0)),
+        ([0, 1, 4, 5, 8, 9], (2, 1, 4)),
+        ([4, 4, 6, 6], (2, 0, 2)),
+        # A team of lanes that begins within a key head, or ends within one.
+        ([1, 4, 5, 8], (2, 3, 4)),
+        ([1, 4, 5, 8, 9], None),
+        ([0, 1, 4, 5, 8], None),
+        ([0, 1, 4, 6], None),
+    ],
+)
+def test_what_one_transfer_describes(
+    two_spacings: Spacings, offsets: list[int], expected: tuple[int, int, int] | None
+) -> None:
+    assert two_spacings(offsets) == expected
+
+
+@pytest.mark.parametrize(("outer", "inner"), [*product((1, 2, 5), (1, 2, 3))])
+def test_every_two_levels_are_found(two_spacings: Spacings, outer: int, inner: int) -> None:
+    offsets = [11 + 100 * i + 7 * j for i in range(outer) for j in range(inner)]
+    found = two_spacings(offsets)
+    assert found is not None
+    many, near, far = found
+    again = [11 + far * i + near * j for i in range(len(offsets) // many) for j in range(many)]
+    assert again == offsets
