@@ -171,7 +171,22 @@ class Before:
 
     def _block(self, body: Block) -> None:
         """Project and filter the tokens at hand."""
-        row, rows, token, tokens = place = tuple(Name(name) for name in lines.PLACE)
+        place = tuple(Name(name) for name in lines.PLACE)
+        turned = self._project(body) if self._projections else {}
+        live: tuple[Number, ...] = ()
+        if any(f.section.run.valid_len is not None for f in self.front.filtered):
+            live = (Name("live_sb"),)
+            self._find_live(body)
+        for window in self.windows:
+            token_of = window.filtered.token
+            moving = (
+                (Name(turned[_key(token_of.moving)]),) if isinstance(token_of, Projected) else ()
+            )
+            body.call("filter_channels", Name(window.record), *moving, *live, *place)
+
+    def _project(self, body: Block) -> dict[str, str]:
+        """Turn and project the tokens at hand; names of tiles by what is turned."""
+        row, rows, token, tokens = (Name(name) for name in lines.PLACE)
         first = body.let_named("first", row * Name(self.axis) + token)
         held = body.let_named("held", rows * tokens)
         turned = self._turned(body, first, held)
@@ -192,16 +207,7 @@ class Before:
                 *share,
                 *where,
             )
-        live: tuple[Number, ...] = ()
-        if any(f.section.run.valid_len is not None for f in self.front.filtered):
-            live = (Name("live_sb"),)
-            self._find_live(body)
-        for window in self.windows:
-            token_of = window.filtered.token
-            moving = (
-                (Name(turned[_key(token_of.moving)]),) if isinstance(token_of, Projected) else ()
-            )
-            body.call("filter_channels", Name(window.record), *moving, *live, *place)
+        return turned
 
     def _runs_name(self, projected: Projected) -> str:
         """What says where the columns of a projection lie in its weight."""
