@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from gdsl import api
 
+Agrees = Callable[..., None]
 SMALL = {"K": 16, "V": 8}
 CASES = {
     "gdn_tkg": {"B": 2, "Hv": 33, "K": 16, "V": 144},
@@ -24,16 +27,8 @@ REGIMES = {"gdn_tkg_pool": ("slots", "reset"), "kda_verify": ("padding",)}
 
 
 @pytest.mark.parametrize("kernel", CASES)
-def test_agrees_with_the_interpreter(kernel: str) -> None:
-    report = api.verify(
-        api.load(kernel),
-        shape=CASES[kernel],
-        targets=("trn2",),
-        lnc=(2,),
-        regimes=REGIMES.get(kernel, ("gaussian",)),
-    )
-    assert report.run
-    assert [case.regime for case in report.cases if not all(o.ok for o in case.outputs)] == []
+def test_agrees_with_the_interpreter(kernel: str, agrees: Agrees) -> None:
+    agrees(api.load(kernel), CASES[kernel], regimes=REGIMES.get(kernel, ("gaussian",)))
 
 
 RECURRENT = (
@@ -61,9 +56,9 @@ SIZES = {
 
 
 @pytest.mark.parametrize("kernel", RECURRENT)
-def test_prefill_kernels_token_by_token(kernel: str) -> None:
+def test_prefill_kernels_token_by_token(kernel: str, agrees: Agrees) -> None:
     """What the chunked schedule lacks is emitted in recurrent form."""
-    agrees(kernel, SIZES, "recurrent")
+    agrees(api.load(kernel), SIZES, settings={"form": "recurrent"})
 
 
 CHUNKED = (
@@ -79,20 +74,5 @@ CHUNKED = (
 
 
 @pytest.mark.parametrize("kernel", CHUNKED)
-def test_the_rest_of_the_family_in_chunks(kernel: str) -> None:
-    agrees(kernel, {**SIZES, "B": 1, "T": 133}, "chunked")
-
-
-def agrees(kernel: str, sizes: dict[str, int], form: str) -> None:
-    definition = api.load(kernel)
-    axes = {axis.name for axis in definition.kernel.axes}
-    report = api.verify(
-        definition,
-        shape={axis: size for axis, size in sizes.items() if axis in axes},
-        targets=("trn2",),
-        lnc=(2,),
-        regimes=("gaussian",),
-        settings={"form": form},
-    )
-    assert report.run
-    report.assert_ok()
+def test_the_rest_of_the_family_in_chunks(kernel: str, agrees: Agrees) -> None:
+    agrees(api.load(kernel), {**SIZES, "B": 1, "T": 133}, settings={"form": "chunked"})

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from gdsl import api
 
+Agrees = Callable[..., None]
 STEP = """
 kernel form:
     axes B, H, K, V
@@ -83,36 +86,23 @@ kernel form:
 SIZES = {"B": 2, "T": 3, "N": 2, "H": 35, "K": 16, "V": 16}
 
 
-def _verify(text: str) -> None:
-    definition = api.loads(text)
-    axes = {axis.name for axis in definition.kernel.axes}
-    report = api.verify(
-        definition,
-        shape={axis: size for axis, size in SIZES.items() if axis in axes},
-        targets=("trn2",),
-        lnc=(2,),
-        regimes=("gaussian",),
-        settings={} if "step" in text else {"form": "recurrent"},
-    )
-    assert report.run
-    report.assert_ok()
-
-
 @pytest.mark.parametrize(("rule", "gate", "step", "out"), TEXTS.values(), ids=TEXTS)
-def test_one_step(rule: str, gate: str, step: str, out: str) -> None:
-    _verify("use norms\n" + rule + STEP.format(gate=gate, step=step, out=out))
+def test_one_step(rule: str, gate: str, step: str, out: str, agrees: Agrees) -> None:
+    text = "use norms\n" + rule + STEP.format(gate=gate, step=step, out=out)
+    agrees(api.loads(text), SIZES)
 
 
 @pytest.mark.parametrize(
     ("T", "t", "run"), [("", "", "step"), (", T <= 16", ", T", "scan[T]")], ids=("one", "several")
 )
-def test_ordered_sub_steps(T: str, t: str, run: str) -> None:
+def test_ordered_sub_steps(T: str, t: str, run: str, agrees: Agrees) -> None:
     """Of one token and of several; the decay applies in the first, the output after the last."""
-    _verify("use norms\n" + SUB_STEPS.format(T=T, t=t, run=run))
+    settings = {"form": "recurrent"} if T else {}
+    agrees(api.loads("use norms\n" + SUB_STEPS.format(T=T, t=t, run=run)), SIZES, settings=settings)
 
 
-def test_the_same_values_along_another_axis() -> None:
-    _verify("""
+def test_the_same_values_along_another_axis(agrees: Agrees) -> None:
+    text = """
 rule form[K, V](q[K], k[K], v[V], state S[K, V]) -> o[V]:
     S = S + k * v
     o = sum[K](q * S)
@@ -124,4 +114,5 @@ kernel form:
     o, S = step form(q, q * rename[V -> K](v), v, S)
     output out: f32[B, H, V] = o * rename[K -> V](q)
     output s1: f32[B, H, K, V] = S
-""")
+"""
+    agrees(api.loads(text), SIZES)
