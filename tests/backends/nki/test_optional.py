@@ -42,3 +42,33 @@ def test_a_tensor_left_out(inplace: str, given: tuple[str, ...]) -> None:
     found = api.compile(definition, target="trn2").run(arguments)
     for name, value in expected.items():
         np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize("dims", ["B, H, K, V", "B, H, V, K"])
+@pytest.mark.parametrize(("tokens", "dtype"), [(False, "bf16"), (True, "bf16"), (False, "X")])
+def test_a_state_of_two_bytes_may_be_missing(
+    dims: str, given: bool, tokens: bool, dtype: str
+) -> None:
+    """Nothing may ask a tensor that is not there for its dtype."""
+    definition = api.loads(f"""
+use delta_rule
+kernel m:
+    axes B, {"T <= 16, " if tokens else ""}H, K, V
+    dtypes X in bf16, f16
+    input q, k: X[B, {"T, " if tokens else ""}H, K]
+    input v: X[B, {"T, " if tokens else ""}H, V]
+    input g, b: f32[B, {"T, " if tokens else ""}H]
+    state S: {dtype}[{dims}] = s0 or zeros
+    o, S = {"scan[T]" if tokens else "step"} gated_delta(0.1 * q, 0.1 * k, v, sigmoid(g), b, S)
+    output out: f32[B, {"T, " if tokens else ""}H, V] = o
+    output s1: {dtype}[{dims}] = S
+""")
+    sizes = {"B": 2, "H": 2, "K": 8, "V": 12} | ({"T": 3} if tokens else {})
+    arrays = api.random_inputs(definition, sizes, seed=1)
+    if not given:
+        del arrays["s0"]
+    right = api.run(definition, arrays, precision="float64")
+    got = api.run(definition, arrays, backend="simulator")
+    for name, array in right.items():
+        np.testing.assert_allclose(got[name].astype(float), array, atol=0.03)

@@ -123,6 +123,9 @@ class Phases:
     def stored(self) -> Element:
         """The element type of the state in HBM."""
         state = self.step.state
+        if state.argument in self.contract.optional and not state.inplace:
+            # There may be no tensor to ask.
+            return self.contract.new_element(state.dtype)
         return self.contract.element(state.argument, state.dtype)
 
     @property
