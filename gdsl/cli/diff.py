@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from gdsl.arrays import load_npz
+from gdsl.cli import console
 from gdsl.debug.record import first_difference
 
 DESCRIPTION = """\
@@ -30,7 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the first difference; exit 1 when there is one."""
-    found = first_difference(load_npz(args.left), load_npz(args.right), args.rtol)
+    left, right = load_npz(args.left), load_npz(args.right)
+    found = first_difference(left, right, args.rtol)
+    for file, here, there in ((args.left, left, right), (args.right, right, left)):
+        if alone := [name for name in here if name not in there]:
+            console.say(f"not compared, only in {file}: {', '.join(alone)}")
     if found is None:
         print("no difference")
         return 0

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _source(file: str) -> Source:
-    if file != "-" and not Path(file).is_file():
+    if file != "-" and not Path(file).exists():
         raise UsageError(f"there is no file `{file}`; `gdsl fmt` takes paths, or -")
     return locate(file if file == "-" or file.endswith(".gdn") else f"./{file}").source
 

@@ -7,13 +7,15 @@ bug. The product goes to stdout, everything else to stderr.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn, Protocol, cast
+from typing import Protocol, cast
 
 from gdsl.cli import console
+from gdsl.cli.parser import Parser, check_files
 from gdsl.errors import BackendUnavailable, GdslError, UsageError
 from gdsl.suggest import did_you_mean
 from gdsl.version import __version__
@@ -55,6 +57,7 @@ class Command(Protocol):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _open_streams()
     try:
         code = _dispatch(arguments)
         sys.stdout.flush()
@@ -87,6 +90,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _internal_error(error, arguments)
 
 
+def _open_streams() -> None:
+    """A shell may have closed ours (`>&-`); what goes there is lost, as asked."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, io.StringIO())
+
+
 def _interrupted(error: BaseException | None) -> bool:
     """Whether Ctrl-C is behind an error: a package being imported reports it as its own."""
     while error is not None:
@@ -116,9 +126,11 @@ def _dispatch(arguments: list[str]) -> int:
         console.say("type `gdsl --help` for the list")
         return FAILURE
     command = cast(Command, import_module(f"gdsl.cli.{first}"))
-    parser = _Parser(prog=f"gdsl {first}", description=command.DESCRIPTION)
+    parser = Parser(prog=f"gdsl {first}", description=command.DESCRIPTION)
     command.add_arguments(parser)
-    return command.run(parser.parse_args(arguments[1:]))
+    args = parser.parse_args(arguments[1:])
+    check_files(args)
+    return command.run(args)
 
 
 def _overview() -> str:
@@ -132,20 +144,3 @@ def _overview() -> str:
         "",
     ]
     return "\n".join(lines)
-
-
-class _Parser(argparse.ArgumentParser):
-    """argparse with our exit code for usage errors, abbreviations off."""
-
-    def __init__(self, prog: str, description: str) -> None:
-        super().__init__(
-            prog=prog,
-            description=description,
-            allow_abbrev=False,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-
-    def error(self, message: str) -> NoReturn:
-        console.say(f"{self.prog}: {message}")
-        console.say(f"type `{self.prog} --help` for the options")
-        raise SystemExit(FAILURE)

@@ -22,7 +22,16 @@ def test_the_overview_lists_every_command_and_every_module_is_one(cli: Cli) -> N
         assert name in done.out
         assert line in done.out
     folder = Path(entry.__file__).parent
-    shared = {"__init__", "arguments", "console", "estimating", "internal", "main", "nki_arguments"}
+    shared = {
+        "__init__",
+        "arguments",
+        "console",
+        "estimating",
+        "internal",
+        "main",
+        "nki_arguments",
+        "parser",
+    }
     assert {path.stem for path in folder.glob("*.py")} - shared == set(COMMANDS)
 
 
@@ -72,6 +81,9 @@ def test_version(cli: Cli) -> None:
         (("cost", "gdn_cte", "--shape", "B=1,Hk=1,G=1,T=0,K=4,V=4"), "nothing would be launched"),
         (("lint", "no/such.py"), "cannot read `no/such.py`: no such file"),
         (("compile", "gdn_tkg", "--lnc", "2"), "add `--shape`"),
+        (("compile", "gdn_tkg", "-t", "trn2", "-t", "trn3"), "given twice, as trn2 and as trn3"),
+        (("verify", "gdn_tkg", "-o", "no/such/r.json"), "there is no folder"),
+        (("run", "gdn_tkg", "--random", "--trace", "."), "is a directory"),
     ],
 )
 def test_usage_errors_exit_2_and_say_what_to_do(
@@ -201,3 +213,32 @@ def test_an_idle_key_of_a_file_is_warned_of_and_compiles(cli: Cli, tmp_path: Pat
         assert done.code == 0
         assert "warning[W0501]: schedule key `chunk` has no effect on `gdn_tkg_pool`" in done.err
     assert (tmp_path / "k.py").exists()
+
+
+def test_what_a_command_reads_is_never_written_over(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "mine.gdn"
+    text = files("kernels_dsl").joinpath("gdn_conv1d.gdn").read_text()
+    path.write_text(text)
+    link = tmp_path / "link.py"
+    link.symlink_to(path)
+    for output in (path, link):
+        done = cli("compile", f"{path}:gdn_conv1d_decode", "-o", str(output))
+        assert done.code == 2
+        assert "is what this command reads" in done.err
+        assert path.read_text() == text
+    other = tmp_path / "other.py"
+    for _ in range(2):
+        assert cli("compile", f"{path}:gdn_conv1d_decode", "-o", str(other)).code == 0
+
+
+def test_the_same_option_twice_is_one(cli: Cli) -> None:
+    twice = cli("compile", "gdn_tkg", "-t", "trn3", "-t", "trn3")
+    assert twice.code == 0
+    assert twice.out == cli("compile", "gdn_tkg", "-t", "trn3").out
+
+
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+def test_a_closed_stream_is_no_error(closed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"sys.{closed}", None)
+    assert entry.main(["explain", "E0301"]) == 0
+    assert entry.main(["explain", "E9999"]) == 2

@@ -184,3 +184,12 @@ def test_summary_of_what_is_not_finite() -> None:
     assert "2 of 5 not finite" in summary(np.array([1, 2, np.nan, np.inf, 3.0]))
     assert summary(np.full(9, np.nan)) == "no finite value among 9"
     assert summary(np.array([1.5])) == "[1.5]"
+
+
+def test_diff_says_what_it_could_not_compare(cli: Cli, tmp_path: Path) -> None:
+    left, right = tmp_path / "a.npz", tmp_path / "b.npz"
+    np.savez(left, q=np.zeros(2), out=np.ones(2))
+    np.savez(right, out=np.ones(2))
+    done = cli("diff", str(left), str(right))
+    assert done.code == 0
+    assert done.err == f"not compared, only in {left}: q\n"
