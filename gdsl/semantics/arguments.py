@@ -100,6 +100,8 @@ def bind_axes(node: ast.RuleCall, rule: ast.Rule, frame: Frame) -> dict[str, str
 def _by_name(node: ast.RuleCall, rule: ast.Rule, frame: Frame) -> dict[str, str] | None:
     names = [axis.text for axis in rule.axes]
     missing = [name for name in names if name not in frame.axes]
+    if any(frame.context.reporter.has("E0201", name) for name in missing):
+        return None
     if missing:
         composite = [name for name in missing if name in frame.context.axes.composites]
         example = ", ".join(name if name in frame.axes else f"D{name.lower()}" for name in names)

@@ -125,6 +125,8 @@ class _FnChecker:
             chain = _path_to(called, self.definition, (self.definition,))
             if chain is not None:
                 self.fits = False
+                if min(chain, key=_place) is not self.definition:
+                    return
                 names = " -> ".join(item.name for item in (*chain, self.definition))
                 self.reporter.error(
                     "E0206",
@@ -135,6 +137,12 @@ class _FnChecker:
                 )
             elif not is_sound(called, self.reporter):
                 self.fits = False
+
+
+def _place(definition: Definition) -> tuple[str, int]:
+    """The first of a chain of functions tells of it."""
+    span = definition.node.name.span
+    return (span.source.name, span.start)
 
 
 def _path_to(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from gdsl.diagnostics.diagnostic import Diagnostic, Label, Severity
 from gdsl.source import Span
@@ -30,8 +30,19 @@ class Reporter:
         self.add(Diagnostic(code, message, span, label, labels, notes, help, severity))
 
     def add(self, diagnostic: Diagnostic) -> None:
-        """Record a diagnostic made elsewhere."""
+        """Record a diagnostic made elsewhere.
+
+        A name that is unknown in several places of a file is one finding that shows them.
+        """
         span = diagnostic.span
+        if diagnostic.code == "E0201" and span is not None:
+            for key, first in self.found.items():
+                same = (key[0], key[1], key[3]) == ("E0201", span.source.name, diagnostic.message)
+                if same and first.span is not None and first.span != span:
+                    again = Label(span, "and here")
+                    if again not in first.labels:
+                        self.found[key] = evolve(first, labels=(*first.labels, again))
+                    return
         name, start = (span.source.name, span.start) if span else ("", -1)
         self.found.setdefault((diagnostic.code, name, start, diagnostic.message), diagnostic)
 
@@ -61,6 +72,13 @@ class Reporter:
             return (order[span.source.name], span.start, diagnostic.code) if span else (-1, 0, "")
 
         return tuple(sorted(self.found.values(), key=place))
+
+    def has(self, code: str, text: str | None = None) -> bool:
+        """Whether a finding of a code was recorded, at a place with that text if one is given."""
+        return any(
+            d.code == code and (text is None or (d.span is not None and d.span.text == text))
+            for d in self.found.values()
+        )
 
     def has_errors(self) -> bool:
         """Whether an error was recorded."""

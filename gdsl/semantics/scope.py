@@ -40,6 +40,8 @@ class Scope:
     file: ast.File
     own: dict[str, Definition] = field(factory=dict)
     used: dict[str, Definition] = field(factory=dict)
+    complete: bool = True
+    """Whether every library it uses could be read."""
 
     def find(self, name: str) -> Definition | None:
         """Return the function or rule called `name`; own ones were checked not to clash."""
@@ -89,6 +91,7 @@ class Linker:
     def _use(self, scope: Scope, library: ast.Library) -> None:
         used = self._library(library)
         if used is None:
+            scope.complete = False
             return
         for name, definition in used.own.items():
             clash = scope.own.get(name) or scope.used.get(name)
@@ -154,7 +157,9 @@ _KNOWN_LIBRARIES = (
 def unknown_callable(
     reporter: Reporter, scope: Scope, name: ast.Name, kind: type[ast.Fn] | type[ast.Rule]
 ) -> None:
-    """Report that no function (or rule) has this name."""
+    """Report that no function (or rule) has this name, unless a library could not be read."""
+    if not scope.complete:
+        return
     word = "rule" if kind is ast.Rule else "function"
     known = sorted(scope.names(kind))
     built_in = words("function", "reducer") if kind is ast.Fn else frozenset()

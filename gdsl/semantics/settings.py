@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from gdsl.diagnostics.diagnostic import Label
 from gdsl.ir.dims import Axis, Dim
 from gdsl.ir.kernel import Kernel, Run, Schedule, Setting, Shape
+from gdsl.options import TARGETS
 from gdsl.semantics.axes import show, unknown_axis, value_axes
 from gdsl.semantics.measure import I32_MAX
 from gdsl.semantics.report import Reporter
@@ -40,6 +41,16 @@ def schedule(node: ast.Schedule, reporter: Reporter) -> Schedule:
         value = item.value.text if isinstance(item.value, ast.Name) else item.value.value
         settings.append(Setting(key.text, value, span=item.span))
     targets = tuple(target.text for target in node.targets)
+    for target in node.targets:
+        if target.text not in TARGETS:
+            reporter.error(
+                "E0201",
+                f"unknown target `{target.text}`{did_you_mean(target.text, TARGETS)}",
+                target.span,
+                label="no machine of this name",
+                notes=(f"targets: {', '.join(TARGETS)}",),
+                help="leave out `on ...` for a schedule that holds everywhere",
+            )
     return Schedule(node.kernel.text, targets, tuple(settings), span=node.span)
 
 

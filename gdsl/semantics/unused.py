@@ -13,11 +13,14 @@ from gdsl.suggest import nearest
 def check(frame: Frame) -> None:
     """Report what a kernel declares for nothing.
 
-    A name that an unknown one may have meant is left out: one mistake, one error.
+    A name that an unknown one may have meant is left out, and so are inputs where a call lacks
+    arguments: one mistake, one error.
     """
     meant = _mistyped(frame)
+    lacking = frame.context.reporter.has("E0209")
     for binding in frame.bindings.values():
         failed = binding.value is None and binding.kind is not Kind.DTYPE
+        failed |= lacking and binding.kind is Kind.INPUT
         if not binding.used and not failed and nearest(binding.name, meant) is None:
             _report(binding, frame)
     table = frame.context.axes

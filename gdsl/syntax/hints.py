@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from gdsl.suggest import nearest
 from gdsl.syntax.words import words
 
 _NO_CONTROL_FLOW = (
@@ -49,6 +50,7 @@ _HINTS: tuple[tuple[str, str, str], ...] = (
         "comparisons do not chain; state one at a time: `assume x >= 0`, then `assume x <= 1`",
     ),
     (r"^axes\b.*\w$", r"\w+", "separate axes by commas; `Hv = (Hk G)` makes one of two"),
+    (r"\w\[$", r"\d+", "no element is picked by its number; reduce over an axis: `sum[K](x)`"),
 )
 
 
@@ -62,4 +64,7 @@ def hint(before: str, found: str) -> str | None:
     for stands, then, text in _HINTS:
         if re.search(stands, line) and re.fullmatch(then, found.strip()):
             return text
-    return None
+    # `ouput out: ...` is found at `out`, `kernl k:` at its first word.
+    word = line if re.fullmatch(r"\w+", line) else "" if line else found
+    meant = nearest(word, words("_kernel_item") | words("_declaration"))
+    return None if meant is None else f"did you mean `{meant}`?"

@@ -111,7 +111,11 @@ def unexpected_token(source: Source, problem: UnexpectedToken) -> Diagnostic:
     """A token that cannot stand where it does."""
     token, expected = problem.token, set(problem.accepts or problem.expected)
     span = _span(source, token)
-    special = _indentation(token, span, expected) or _reserved_word(token, span, expected)
+    special = (
+        _unclosed(source, token)
+        or _indentation(token, span, expected)
+        or _reserved_word(token, span, expected)
+    )
     if special is not None:
         return special
     found = describe(token.type) if not token.strip() else f"`{token}`"
@@ -172,13 +176,45 @@ _RUN = {"step": "step", "scan": "scan[T]"}
 
 
 def _opened(source: Source, token: Token) -> tuple[Label, ...]:
-    """Point at the declaration whose line the token stands on, when that line began elsewhere."""
+    """Point at the bracket that the token stands inside, when it was opened on an earlier line."""
     start = token.start_pos or 0
-    before = source.text[:start]
-    match = re.search(r"\([^()]*$", before)
-    if match is None or "\n" not in match.group():
+    opened = _open_bracket(source.text[:start])
+    if opened is None or "\n" not in source.text[opened:start]:
         return ()
-    return (Label(Span(source, match.start(), match.start() + 1), "inside this bracket"),)
+    return (Label(Span(source, opened, opened + 1), "inside this bracket"),)
+
+
+def _open_bracket(text: str) -> int | None:
+    """Where the innermost bracket that is open at the end of a text stands.
+
+    Any closing bracket closes the innermost one, since `(-inf, 0]` is a range.
+    """
+    opened: list[int] = []
+    for match in re.finditer(r'#[^\n]*|"""(?:.|\n)*?"""|"[^"\n]*"|[(\[{)\]}]', text):
+        if match.group() in "([{":
+            opened.append(match.start())
+        elif match.group() in ")]}" and opened:
+            opened.pop()
+    return opened[-1] if opened else None
+
+
+def _unclosed(source: Source, token: Token) -> Diagnostic | None:
+    """A bracket that an earlier line opened, when a line follows that begins a statement."""
+    start = token.start_pos or 0
+    line = source.text[source.text.rfind("\n", 0, start) + 1 : start]
+    begins = str(token) in words("_kernel_item") | words("_declaration")
+    labels = _opened(source, token)
+    if line.strip() or not begins or not labels or labels[0].span is None:
+        return None
+    bracket = labels[0].span
+    return Diagnostic(
+        "E0106",
+        f"`{bracket.text}` is not closed before the next line begins",
+        bracket,
+        label="opened here",
+        labels=(Label(_span(source, token), "this line is read as if it stood inside"),),
+        help="line ends do not count inside brackets; close it where it should end",
+    )
 
 
 def _span(source: Source, token: Token) -> Span:

@@ -87,3 +87,33 @@ def test_no_name_of_a_terminal_is_shown(error: Error, text: str) -> None:
 def test_an_open_bracket_is_shown_when_the_line_began_elsewhere(error: Error) -> None:
     (found,) = error("kernel k:\n    x = f(\n        y\n        z)\n").diagnostics
     assert [label.text for label in found.labels] == ["inside this bracket"]
+
+
+def test_a_range_that_is_half_open_leaves_no_bracket_open(error: Error) -> None:
+    text = "kernel k:\n    input g: f32[B] in (-inf, 0]\n    if g > 0:\n"
+    (found,) = error(text).diagnostics
+    assert found.labels == ()
+
+
+def test_a_bracket_that_swallows_the_next_line_is_the_mistake(error: Error) -> None:
+    text = "kernel k:\n    input g: f32[B] in (-inf, 0]\n    x = f(g\n    output y: f32[B] = x\n"
+    (found,) = error(text).diagnostics
+    assert found.code == "E0106"
+    assert found.span is not None
+    assert found.span.start == text.index("(g")
+    assert found.labels[0].span is not None
+    assert found.labels[0].span.text == "output"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("kernel k:\n    ouput y: f32[B] = x\n", "did you mean `output`?"),
+        ("kernl k:\n    axes B\n", "did you mean `kernel`?"),
+        ("kernel k:\n    x = g[0]\n", "no element is picked by its number"),
+    ],
+)
+def test_what_was_meant(error: Error, text: str, said: str) -> None:
+    (found,) = error(text).diagnostics
+    assert found.help is not None
+    assert said in found.help
