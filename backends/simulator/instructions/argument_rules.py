@@ -119,13 +119,13 @@ def _pattern(call: BoundCall) -> None:
 def _memset(call: BoundCall) -> None:
     dst, value = call["dst"], call["value"]
     if dst.dtype.name in PACKED and value != 0:
-        raise Fault("S326", f"a {dst.dtype} tile can only be set to 0, not {value!r}")
+        raise Fault("S326", f"a tile of {dst.dtype} can only be set to 0, not {value!r}")
     if not dst.dtype.is_integer:
         return
     if not isinstance(value, (int, np.integer)):
         raise Fault(
             "S326",
-            f"a {dst.dtype} tile takes an integer, not {value!r}",
+            f"a tile of {dst.dtype} takes an integer, not {value!r}",
             help=f"write `{int(value)}`" if float(value).is_integer() else None,
         )
     if not dst.dtype.minimum <= value <= dst.dtype.maximum:

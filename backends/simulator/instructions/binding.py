@@ -71,7 +71,10 @@ def _convert(row: Instruction, param: Param, value: Any) -> Any:
 
 def _wrong(row: Instruction, param: Param, value: Any, expected: str) -> Fault:
     shown = type(value).__name__ if isinstance(value, NkiTensor) else f"{value!r}"
-    return Fault("S302", f"argument `{param.name}` of `{row.name}` takes a {expected}, not {shown}")
+    article = "an" if expected[0] in "aeio" else "a"
+    return Fault(
+        "S302", f"argument `{param.name}` of `{row.name}` takes {article} {expected}, not {shown}"
+    )
 
 
 def _is_number(value: Any) -> bool:

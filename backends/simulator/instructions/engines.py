@@ -50,6 +50,7 @@ def _obstacle(call: BoundCall, use: EngineUse) -> tuple[str, str] | None:
         if space(tile) not in allowed:
             where = " or ".join(sorted(allowed))
             return "S307", f"{use.engine} needs `{name}` in {where}, it is in {tile.memory}"
+    for name, tile in tiles.items():
         if use.dtypes is not None and tile.dtype.name not in use.dtypes:
             return "S307", f"{use.engine} does not take `{name}` of type {tile.dtype}"
     operators = call.operators()

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from backends.simulator.faults import Fault
+
 X = np.array([[1.0, -2.0, 3.5], [4.0, 0.0, -6.0]], dtype=np.float32)
 Y = np.array([[0.5, 2.0, -1.0], [4.0, 1.0, 2.0]], dtype=np.float32)
 COLUMN = np.array([[10.0], [100.0]], dtype=np.float32)
@@ -24,6 +26,16 @@ class TestTensorTensor:
         bench.run("tensor_tensor", dst, bench.tile(X), bench.tile(Y), bench.op("subtract"))
         assert bench.read(dst).tolist() == (X - Y).tolist()
         assert _engine(bench) == "vector"
+
+    @pytest.mark.parametrize(("op", "engine"), [("add", "gpsimd"), ("power", "unknown")])
+    def test_the_memory_that_an_engine_cannot_reach_is_named(
+        self, bench: Any, op: str, engine: str
+    ) -> None:
+        member, psum = bench.member("engine", engine), bench.tile(X, memory="psum")
+        with pytest.raises(Fault, match="gpsimd needs `data1` in sbuf, it is in psum"):
+            bench.run(
+                "tensor_tensor", bench.empty(X.shape), psum, bench.tile(Y), bench.op(op), member
+            )
 
     def test_result_is_rounded_once_to_the_destination(self, bench: Any) -> None:
         dst = bench.empty((1, 1), "bfloat16")
