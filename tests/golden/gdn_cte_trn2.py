@@ -16,7 +16,8 @@ MASKED_MERGES = (2, 4, 8, 16)  # merges that select their blocks by a mask
 BLOCK_ROWS = 32  # rows of what they merge to
 BLOCK_MERGES = (32, 64)  # merges whose blocks are partition ranges
 LEAF = 16  # rows of a leaf that neumann doubles
-PARTS = ((0, 1, 2, 3), (), (4, 5, 6), (7, 8, 9), ())  # steps of preparing scores, tick by tick
+PARTS = ((0,), (1,), (2,), (), (3, 4))  # steps of preparing scores, tick by tick
+BESIDE = ((5,), (), (6,), (), (7,), (), (), (), (), (8,))  # steps beside the inverse, tick by tick
 
 
 def query_offset(lane, token, sizes):
@@ -422,9 +423,10 @@ def make_gates(constants, tensors, sizes, team, first_chunk, chunks):
     nisa.activation(dst=decays, op=nl.exp, data=sums)
     # exp(G_last) carries the state on, so its exponent is summed over 16 tokens at a
     # time: a smaller sum is rounded less.
-    sums_of_parts = nl.ndarray((PARTITIONS, 8 * columns), dtype=nl.float32, buffer=nl.psum)
+    first_sums = nl.ndarray((PARTITIONS, 4 * columns), dtype=nl.float32, buffer=nl.psum)
+    later_sums = nl.ndarray((PARTITIONS, 4 * columns), dtype=nl.float32, buffer=nl.psum)
     nisa.nc_matmul(
-        dst=sums_of_parts[:, :columns],
+        dst=first_sums[:, :columns],
         stationary=upto.ap(pattern=[[CHUNK, 32], [0, PARTITIONS]], offset=15),
         moving=log_and_beta[:32, :columns],
         is_stationary_onezero=True,
@@ -433,7 +435,7 @@ def make_gates(constants, tensors, sizes, team, first_chunk, chunks):
         accumulate=False,
     )
     nisa.nc_matmul(
-        dst=sums_of_parts[:, columns : 2 * columns],
+        dst=first_sums[:, columns : 2 * columns],
         stationary=upto.ap(pattern=[[CHUNK, 32], [0, PARTITIONS]], offset=32 * CHUNK + 47),
         moving=log_and_beta[32:64, :columns],
         is_stationary_onezero=True,
@@ -442,7 +444,7 @@ def make_gates(constants, tensors, sizes, team, first_chunk, chunks):
         accumulate=False,
     )
     nisa.nc_matmul(
-        dst=sums_of_parts[:, 2 * columns : 3 * columns],
+        dst=first_sums[:, 2 * columns : 3 * columns],
         stationary=upto.ap(pattern=[[CHUNK, 32], [0, PARTITIONS]], offset=64 * CHUNK + 79),
         moving=log_and_beta[64:96, :columns],
         is_stationary_onezero=True,
@@ -451,7 +453,7 @@ def make_gates(constants, tensors, sizes, team, first_chunk, chunks):
         accumulate=False,
     )
     nisa.nc_matmul(
-        dst=sums_of_parts[:, 3 * columns : 4 * columns],
+        dst=first_sums[:, 3 * columns : 4 * columns],
         stationary=upto.ap(pattern=[[CHUNK, 32], [0, PARTITIONS]], offset=96 * CHUNK + 111),
         moving=log_and_beta[96:128, :columns],
         is_stationary_onezero=True,
@@ -460,7 +462,7 @@ def make_gates(constants, tensors, sizes, team, first_chunk, chunks):
         accumulate=False,
     )
     nisa.nc_matmul(
-        dst=sums_of_parts[:, 4 * columns : 5 * columns],
+        dst=later_sums[:, :columns],
         stationary=after.ap(pattern=[[CHUNK, 32], [0, PARTITIONS]], offset=15),
         moving=log_and_beta[:32, :columns],
         is_stationary_onezero=True,
@@ -469,7 +471,7 @@ def make_gates(constants, tensors, sizes, team, first_chunk, chunks):
         accumulate=False,
     )
     nisa.nc_matmul(
-        dst=sums_of_parts[:, 5 * columns : 6 * columns],
+        dst=later_sums[:, columns : 2 * columns],
         stationary=after.ap(pattern=[[CHUNK, 32], [0, PARTITIONS]], offset=32 * CHUNK + 47),
         moving=log_and_beta[32:64, :columns],
         is_stationary_onezero=True,
@@ -478,7 +480,7 @@ def make_gates(constants, tensors, sizes, team, first_chunk, chunks):
         accumulate=False,
     )
     nisa.nc_matmul(
-        dst=sums_of_parts[:, 6 * columns : 7 * columns],
+        dst=later_sums[:, 2 * columns : 3 * columns],
         stationary=after.ap(pattern=[[CHUNK, 32], [0, PARTITIONS]], offset=64 * CHUNK + 79),
         moving=log_and_beta[64:96, :columns],
         is_stationary_onezero=True,
@@ -487,7 +489,7 @@ def make_gates(constants, tensors, sizes, team, first_chunk, chunks):
         accumulate=False,
     )
     nisa.nc_matmul(
-        dst=sums_of_parts[:, 7 * columns : 8 * columns],
+        dst=later_sums[:, 3 * columns : 4 * columns],
         stationary=after.ap(pattern=[[CHUNK, 32], [0, PARTITIONS]], offset=96 * CHUNK + 111),
         moving=log_and_beta[96:128, :columns],
         is_stationary_onezero=True,
@@ -496,12 +498,8 @@ def make_gates(constants, tensors, sizes, team, first_chunk, chunks):
         accumulate=False,
     )
     factors = nl.ndarray((PARTITIONS, 8 * columns), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.activation(dst=factors[:, : 4 * columns], op=nl.exp, data=sums_of_parts[:, : 4 * columns])
-    nisa.activation(
-        dst=factors[:, 4 * columns : 8 * columns],
-        op=nl.exp,
-        data=sums_of_parts[:, 4 * columns : 8 * columns],
-    )
+    nisa.activation(dst=factors[:, : 4 * columns], op=nl.exp, data=first_sums)
+    nisa.activation(dst=factors[:, 4 * columns : 8 * columns], op=nl.exp, data=later_sums)
     products = nl.ndarray((PARTITIONS, 4 * columns), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_tensor(
         dst=products,
@@ -527,13 +525,18 @@ def make_gates(constants, tensors, sizes, team, first_chunk, chunks):
         engine=nisa.engine.gpsimd,
     )
     left = nl.ndarray((CHUNK, columns), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_tensor(
-        dst=left,
-        data1=decays[:, columns : 2 * columns],
-        data2=log_and_beta[:, columns : 2 * columns],
-        op=nl.multiply,
-        engine=nisa.engine.vector,
-    )
+    G = sizes["G"]
+    if G > 1:
+        # Where keys are shared, w has beta.
+        nisa.tensor_copy(dst=left, src=decays[:, columns : 2 * columns], engine=nisa.engine.vector)
+    else:
+        nisa.tensor_tensor(
+            dst=left,
+            data1=decays[:, columns : 2 * columns],
+            data2=log_and_beta[:, columns : 2 * columns],
+            op=nl.multiply,
+            engine=nisa.engine.vector,
+        )
     gates = {
         "columns": columns,
         "chunks": chunks,
@@ -547,12 +550,14 @@ def make_gates(constants, tensors, sizes, team, first_chunk, chunks):
 
 
 def distinct_keys(k_offsets, q_offsets, sizes):
-    """Slots whose keys and queries no earlier one has, and which of them every slot has."""
+    """Slots whose keys and queries no earlier one has, which of them every slot has, and the
+    slots where another one begins."""
     # Every lane rounds alike, whatever lanes it meets.
     G = sizes["G"]
     sharing = G
     own = []
     of_slot = []
+    runs = []
     for slot in range(len(k_offsets)):
         found = len(own)
         for place in range(len(own)):
@@ -560,8 +565,10 @@ def distinct_keys(k_offsets, q_offsets, sizes):
                 found = place
         if found == len(own):
             own.append(slot)
+        if slot == 0 or found != of_slot[slot - 1]:
+            runs.append(slot)
         of_slot.append(found)
-    heads = {"own": own, "of_slot": of_slot, "sharing": sharing}
+    heads = {"own": own, "of_slot": of_slot, "runs": runs, "sharing": sharing}
     return heads
 
 
@@ -799,32 +806,85 @@ def select_products(group):
         )
 
 
-def make_scores(group, slot):
-    """A^T and P^T of one slot: beta_j (k_j . k_i) decay and beta_j (k_j . q_i) decay, j on partitions.
+def share_scores(group):
+    """A^T from shared products: beta_j (k_j . k_i) decay, j on partitions.
+
+    What no merge reads of A^T may be anything.
+    """
+    slots = group["slots"]
+    if group["heads"]["sharing"] > 1:
+        products, decay = group["products"], group["decay"]
+        # delta_rule.gdn:10: S = S + k * (beta * (v - r))
+        scores = nl.ndarray((CHUNK, 2 * slots * CHUNK), dtype=products.dtype, buffer=nl.sbuf)
+        gates, column, steps = group["gates"], group["column"], group["steps"]
+        chunks, columns = gates["chunks"], gates["columns"]
+        log_and_beta = gates["log_and_beta"]
+        for slot in range(slots):
+            place = group["heads"]["of_slot"][slot]
+            column_of_slot = columns + column + slot // steps * chunks + slot % steps
+            nisa.scalar_tensor_tensor(
+                dst=scores[:, 2 * slot * CHUNK : (2 * slot + 1) * CHUNK],
+                data=products[:, 2 * place * CHUNK : (2 * place + 1) * CHUNK],
+                op0=nl.multiply,
+                operand0=log_and_beta[:, column_of_slot : column_of_slot + 1],
+                op1=nl.multiply,
+                operand1=decay[:, slot * CHUNK : (slot + 1) * CHUNK],
+            )
+        group["scores"] = scores
+
+
+def share_queries(group):
+    """P^T from shared products: (k_j . q_i) decay, j on partitions; w has beta."""
+    slots = group["slots"]
+    if group["heads"]["sharing"] > 1:
+        products, decay, scores = group["products"], group["decay"], group["scores"]
+        runs = group["heads"]["runs"]
+        for run in range(len(runs)):
+            first = runs[run]
+            last = slots
+            if run + 1 < len(runs):
+                last = runs[run + 1]
+            count = last - first
+            place = group["heads"]["of_slot"][first]
+            # gdn_cte.gdn:19: o, S = scan[T] gated_delta(query * scale, key, value, exp(g_log), beta, S)
+            nisa.tensor_tensor(
+                dst=scores.ap(
+                    pattern=[[2 * slots * CHUNK, CHUNK], [2 * CHUNK, count], [1, CHUNK]],
+                    offset=(2 * first + 1) * CHUNK,
+                ),
+                data1=products.ap(
+                    pattern=[[2 * len(group["heads"]["own"]) * CHUNK, CHUNK], [0, count], [1, CHUNK]],
+                    offset=(2 * place + 1) * CHUNK,
+                ),
+                data2=decay[:, first * CHUNK : first * CHUNK + count * CHUNK],
+                op=nl.multiply,
+                engine=nisa.engine.gpsimd,
+            )
+
+
+def make_scores(group):
+    """A^T and P^T: beta_j (k_j . k_i) decay and beta_j (k_j . q_i) decay, j on partitions, unless slots share them.
 
     What no merge reads of A^T may be anything; tokens after i must not count in P^T.
     """
-    slots, kq_T, products, decay = group["slots"], group["kq_T"], group["products"], group["decay"]
-    if slot == 0:
+    slots = group["slots"]
+    if group["heads"]["sharing"] == 1:
+        kq_T, products, decay = group["kq_T"], group["products"], group["decay"]
         # delta_rule.gdn:10: S = S + k * (beta * (v - r))
         scores = nl.ndarray((CHUNK, 2 * slots * CHUNK), dtype=kq_T.dtype, buffer=nl.sbuf)
-        group["scores"] = scores
-    scores = group["scores"]
-    gates, column, steps = group["gates"], group["column"], group["steps"]
-    chunks, columns = gates["chunks"], gates["columns"]
-    log_and_beta = gates["log_and_beta"]
-    if slot < slots:
-        place = group["heads"]["of_slot"][slot]
-        column_of_slot = columns + column + slot // steps * chunks + slot % steps
-        nisa.scalar_tensor_tensor(
-            dst=scores[:, 2 * slot * CHUNK : 2 * slot * CHUNK + 2 * CHUNK],
-            data=products[:, 2 * place * CHUNK : 2 * place * CHUNK + 2 * CHUNK],
-            op0=nl.multiply,
-            operand0=log_and_beta[:, column_of_slot : column_of_slot + 1],
-            op1=nl.multiply,
-            operand1=decay.ap(pattern=[[slots * CHUNK, CHUNK], [0, 2], [1, CHUNK]], offset=slot * CHUNK),
-        )
-    if slot == slots - 1 and group["heads"]["sharing"] == 1:
+        gates, column, steps = group["gates"], group["column"], group["steps"]
+        chunks, columns = gates["chunks"], gates["columns"]
+        log_and_beta = gates["log_and_beta"]
+        for slot in range(slots):
+            column_of_slot = columns + column + slot // steps * chunks + slot % steps
+            nisa.scalar_tensor_tensor(
+                dst=scores[:, 2 * slot * CHUNK : 2 * slot * CHUNK + 2 * CHUNK],
+                data=products[:, 2 * slot * CHUNK : 2 * slot * CHUNK + 2 * CHUNK],
+                op0=nl.multiply,
+                operand0=log_and_beta[:, column_of_slot : column_of_slot + 1],
+                op1=nl.multiply,
+                operand1=decay.ap(pattern=[[slots * CHUNK, CHUNK], [0, 2], [1, CHUNK]], offset=slot * CHUNK),
+            )
         nisa.affine_select(
             dst=scores.ap(pattern=[[2 * slots * CHUNK, CHUNK], [2 * CHUNK, slots], [1, CHUNK]], offset=CHUNK),
             pattern=[[0, slots], [1, CHUNK]],
@@ -834,26 +894,29 @@ def make_scores(group, slot):
             on_false_value=0.0,
             cmp_op=nl.greater_equal,
         )
+        group["scores"] = scores
 
 
 def prepare(constants, group, stage):
-    """Step 0 to 9 on the way from loaded vectors to scores."""
+    """Step 0 to 8 on the way from loaded vectors to scores."""
     if stage == 0:
-        sum_segments(constants, group)
-    elif stage == 1:
         share_products(group)
+    elif stage == 1:
+        sum_segments(constants, group)
     elif stage == 2:
-        select_products(group)
-    elif stage == 3:
-        scale_vectors(group)
-    elif stage == 4:
         multiply_keys(group)
-    elif stage < 7:
-        make_scores(group, stage - 5)
-    elif stage < 9:
-        make_scores(group, stage - 5)
-    else:
+    elif stage == 3:
+        share_scores(group)
+    elif stage == 4:
+        make_scores(group)
+    elif stage == 5:
+        scale_vectors(group)
+    elif stage == 6:
+        select_products(group)
+    elif stage == 7:
         turn_queries(group)
+    else:
+        share_queries(group)
 
 
 def mask_leaves(constants, group):
@@ -1326,7 +1389,7 @@ def invert(constants, group, step):
 
 
 def solve_writes(group, states, step):
-    """w = X v - W S for one chunk of every lane of the group."""
+    """w = X v - W S for one chunk of every lane of the group; with beta where keys are shared."""
     lanes, steps, position, values = group["lanes"], group["steps"], group["position"], group["values"]
     v, X_T, W_T = group["v"], group["X_T"], group["W_T"]
     low = states["low"]
@@ -1349,7 +1412,22 @@ def solve_writes(group, states, step):
     w = nl.ndarray((CHUNK, lanes * values), dtype=v.dtype, buffer=nl.sbuf)
     # One lane waits for this on its way to the next chunk, and VectorE answers sooner than
     # ScalarE.
-    nisa.tensor_copy(dst=w, src=writes, engine=nisa.engine.vector if lanes == 1 else nisa.engine.scalar)
+    if group["heads"]["sharing"] > 1:
+        gates, column, steps = group["gates"], group["column"], group["steps"]
+        chunks, columns = gates["chunks"], gates["columns"]
+        log_and_beta = gates["log_and_beta"]
+        for lane in range(lanes):
+            slot = lane * steps + step
+            column_of_slot = columns + column + slot // steps * chunks + slot % steps
+            nisa.tensor_scalar(
+                dst=w[:, lane * values : (lane + 1) * values],
+                data=writes[:, lane * values : (lane + 1) * values],
+                op0=nl.multiply,
+                operand0=log_and_beta[:, column_of_slot : column_of_slot + 1],
+                engine=nisa.engine.vector if lanes == 1 else nisa.engine.scalar,
+            )
+    else:
+        nisa.tensor_copy(dst=w, src=writes, engine=nisa.engine.vector if lanes == 1 else nisa.engine.scalar)
     group["w"] = w
 
 
@@ -1510,12 +1588,21 @@ def plan_ticks(steps, chunks):
         for stage in part:
             work.append(("scores", stage))
         ticks.append(work)
+    first = len(ticks)
     for step in steps:
         ticks.append([("inverse", step)])
+    # What the inverse does not wait for goes along with it.
+    for place in range(len(BESIDE)):
+        if first + place == len(ticks):
+            ticks.append([])
+        tick = ticks[first + place]
+        for stage in BESIDE[place]:
+            tick.append(("scores", stage))
+    for tick in range(1):
+        ticks.append([])
     for chunk in range(chunks):
         ticks.append([("writes", chunk)])
-        ticks.append([("state", chunk)])
-        ticks.append([("decay", chunk), ("output", chunk)])
+        ticks.append([("state", chunk), ("decay", chunk), ("output", chunk)])
     return ticks
 
 
@@ -1551,7 +1638,7 @@ def run_team(constants, tensors, sizes, states, team):
     rounds = (lanes + wide - 1) // wide
     ticks = plan_ticks(steps, SLOTS // wide)
     # The next chunks of the same lanes begin with the states that these ones leave.
-    carried = 3 * (SLOTS // wide)
+    carried = 2 * (SLOTS // wide)
     interval = max(len(ticks) // groups_in_flight, (carried + rounds - 1) // rounds)
     gates = {"first_chunk": -1}
     active = []

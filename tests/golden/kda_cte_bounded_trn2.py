@@ -631,13 +631,14 @@ def decay_over_chunk(constants, group):
     """exp(G_last), channels on partitions: a product over 16 tokens at a time."""
     keys = group["keys"]
     slots, g = group["slots"], group["g"]
-    upto, after = constants["upto"], constants["after"]
     # kda_cte.gdn:31: input g: f32[B, Hv, T, K] in [-5, 0]
-    sums = nl.ndarray((keys, 8 * slots), dtype=nl.float32, buffer=nl.psum)
+    first_sums = nl.ndarray((keys, 4 * slots), dtype=nl.float32, buffer=nl.psum)
+    later_sums = nl.ndarray((keys, 4 * slots), dtype=nl.float32, buffer=nl.psum)
+    upto, after = constants["upto"], constants["after"]
     for place in range(4 * slots):
         low = 32 * (place // slots)
         nisa.nc_matmul(
-            dst=sums[:, place : place + 1],
+            dst=first_sums[:, place : place + 1],
             stationary=g[low : low + 32, place % slots * keys : (place % slots + 1) * keys],
             moving=upto[low : low + 32, low + 16 - 1 : low + 16 - 1 + 1],
             is_moving_onezero=True,
@@ -646,7 +647,7 @@ def decay_over_chunk(constants, group):
             accumulate=False,
         )
         nisa.nc_matmul(
-            dst=sums[:, 4 * slots + place : 4 * slots + place + 1],
+            dst=later_sums[:, place : place + 1],
             stationary=g[low : low + 32, place % slots * keys : (place % slots + 1) * keys],
             moving=after[low : low + 32, low + 16 - 1 : low + 16 - 1 + 1],
             is_moving_onezero=True,
@@ -655,8 +656,8 @@ def decay_over_chunk(constants, group):
             accumulate=False,
         )
     factors = nl.ndarray((keys, 8 * slots), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.activation(dst=factors[:, : 4 * slots], op=nl.exp, data=sums[:, : 4 * slots])
-    nisa.activation(dst=factors[:, 4 * slots : 8 * slots], op=nl.exp, data=sums[:, 4 * slots : 8 * slots])
+    nisa.activation(dst=factors[:, : 4 * slots], op=nl.exp, data=first_sums)
+    nisa.activation(dst=factors[:, 4 * slots : 8 * slots], op=nl.exp, data=later_sums)
     products = nl.ndarray((keys, 4 * slots), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_tensor(
         dst=products,
@@ -1474,6 +1475,7 @@ def plan_ticks(steps, chunks):
         for stage in part:
             work.append(("scores", stage))
         ticks.append(work)
+    first = len(ticks)
     for step in steps:
         ticks.append([("inverse", step)])
     for chunk in range(chunks):

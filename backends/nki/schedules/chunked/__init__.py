@@ -14,19 +14,22 @@ bf16:
     carry     w = X v - W S; o; S <- exp(G_last) S + k^T w             VectorE  230, ScalarE  375,
                                                                        GpSimdE 140, TensorE  340
 
-VectorE works 1.6 us, each of the others 1.2 to 1.5; the whole takes 1.83 (8 lanes, 2,048 tokens).
+VectorE works 1.6 us, each of the others 1.2 to 1.5; the whole takes 1.81 (8 lanes, 2,048 tokens),
+a single lane 3.8.
 Program order is the pipeline: every group goes through the same ticks from its transfers to its
 outputs, each a few ticks behind the one before (`driver`, `prepare`, `steps`), so that at every
-tick some groups are scored, others inverted or carried on, and none waits for itself.
+tick some groups are scored, others inverted or carried on, and none waits for itself. The steps of
+an inverse wait for one another; what only outputs and the carried state need goes along with them.
 
 Up to blocks of 32 rows the inverse keeps X with the diagonal blocks of a slot side by side, a
 quarter of the columns: products have stationaries that are zero outside these blocks. X^T, the next
 stationary, is made of X by transposing it with every block in all columns and masking (`inverse`).
 
 Value heads with one key head share k^T k and k^T q: they are rounded to SBUF once, and what each
-head makes of them are passes over 16-bit numbers (1.72 us with two value heads per key head). All
-groups of such a kernel round there, whatever lanes they hold, so that sharing changes no bit. The
-evaluator of the plan, which bounds the error, does not round there.
+head makes of them are passes over 16-bit numbers. GpSimdE makes P^T of them, and has no instruction
+for beta there, so that w has it (`shared_keys`; 1.61 us with two value heads per key head). All
+groups of such a kernel do so, whatever lanes they hold: sharing changes no bit. The evaluator of
+the plan, which bounds the error, does not round there.
 
 The chunk follows from the plan: with chunks of 64 tokens a group is eight of them, and so on. Lanes
 are shared among cores by heads or by value columns (`sharding`); with one head its columns are.

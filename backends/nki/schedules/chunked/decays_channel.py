@@ -148,22 +148,25 @@ def _decay_over_chunk(schedule: Schedule) -> Function:
     block = stage.block
     stage.numbers("group", "keys")
     (g,) = stage.of_group("g")
-    halves = stage.tiles("constants", "upto", "after")[: min(parts, 2)]
-    sums = block.tile("sums", (KEYS, parts * SLOTS), F32, Space.PSUM)
+    sums = [
+        block.tile(name, (KEYS, rows * SLOTS), F32, Space.PSUM)
+        for name in ("first_sums", "later_sums")[:parts]
+    ]
+    halves = stage.tiles("constants", "upto", "after")[:parts]
     with block.loop("place", 0, rows * SLOTS) as (body, place):
         low = body.let_named("low", place // SLOTS * size)
         tiling = {"tile_position": tupled(low, 0), "tile_size": tupled(size, PARTITIONS)}
-        for half, picked in enumerate(halves):
+        for dst, picked in zip(sums, halves, strict=True):
             body.do(
                 "nc_matmul",
-                dst=part(sums, None, (half * rows * SLOTS + place, 1)),
+                dst=part(dst, None, (place, 1)),
                 stationary=part(g, (low, size), (place % SLOTS * KEYS, KEYS)),
                 moving=part(picked, (low, size), (low + SUMMED - 1, 1)),
                 is_moving_onezero=True,
                 **(tiling if rows > 1 else {}),
                 accumulate=False,
             )
-    factor = multiply_parts(block, sums, parts, SLOTS, "last_factor")
+    factor = multiply_parts(block, sums, rows, SLOTS, "last_factor")
     block.put("group", last_factor=factor)
     return stage.done()
 

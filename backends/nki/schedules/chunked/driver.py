@@ -84,12 +84,13 @@ def _plan_groups(schedule: Schedule) -> Function:
 
 def _carried(schedule: Schedule) -> tuple[Tick, ...]:
     """What carries the states through one chunk of every lane."""
-    solved: tuple[Tick, ...] = (("writes",),) if schedule.solves else ()
-    if schedule.solves and schedule.scan.channels:
-        solved = (("rest",), *solved)
     done = ("checkpoint",) if schedule.scan.checkpoints is not None else ()
-    computed = schedule.around.output_computed
-    return (*solved, ("state",), ("decay", *done, "keep" if computed else "output"))
+    decayed = ("decay", *done, "keep" if schedule.around.output_computed else "output")
+    if not schedule.solves:
+        return (("state",), decayed)
+    if schedule.scan.channels:
+        return (("rest",), ("writes",), ("state",), decayed)
+    return (("writes",), ("state", *decayed))
 
 
 def _finished(schedule: Schedule) -> tuple[Tick, ...]:
@@ -138,8 +139,11 @@ def _plan_ticks(schedule: Schedule) -> Function:
         _wait(block, Name("after"))
     _take_parts(block, Name("PARTS"))
     if schedule.solves:
+        first = block.let_named("first", Length(TICKS))
         with block.each(("step",), Name("steps")) as body:
             body.append("ticks", Values((tupled(Text("inverse"), STEP),), grows=True))
+        if not schedule.scan.channels:
+            _take_beside(block, first)
     with block.loop("chunk", 0, CHUNKS, exact=True) as (body, chunk):
         for tick in carried:
             work = Values(tuple(tupled(Text(action), chunk) for action in tick), grows=True)
@@ -172,6 +176,18 @@ def _take_parts(block: Block, parts: Number) -> None:
         with body.each(("stage",), Name("part")) as inner:
             inner.append("work", tupled(Text("scores"), Name("stage")))
         body.append("ticks", Name("work"))
+
+
+def _take_beside(block: Block, first: Number) -> None:
+    block.comment("What the inverse does not wait for goes along with it.")
+    beside = Name("BESIDE")
+    with block.loop("place", 0, Length(beside)) as (body, place):
+        with body.when(compare("==", first + place, Length(TICKS))) as after:
+            after.append("ticks", EMPTY)
+        body.let_named("tick", Item(TICKS, first + place))
+        with body.each(("stage",), Item(beside, place)) as inner:
+            inner.append("tick", tupled(Text("scores"), Name("stage")))
+    _wait(block, Literal(1))
 
 
 def _do_work(schedule: Schedule) -> Function:

@@ -6,7 +6,7 @@ Sums of log decays are matmuls with 0/1 operands, so none is a difference of two
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from backends.nki.program.build import Block, compare, part
 from backends.nki.program.mentions import names_in
@@ -200,15 +200,21 @@ def _decays(stage: Stage, schedule: Schedule, log_and_beta: View) -> None:
     if schedule.scan.before_decay:
         _decays_before(stage, g)
     _last_decays(stage, schedule, log_and_beta)
-    left = block.tile("left", (CHUNK, columns), F32)
-    block.do(
+    left, since = block.tile("left", (CHUNK, columns), F32), part(decays, None, (columns, columns))
+    multiplied = block.inner() if schedule.shares else block
+    multiplied.do(
         "tensor_tensor",
         dst=left,
-        data1=part(decays, None, (columns, columns)),
+        data1=since,
         data2=part(log_and_beta, None, (columns, columns)),
         op=MULTIPLY,
         engine=VECTOR,
     )
+    if schedule.shares:
+        sharing, plain = schedule.sharing(stage), block.inner()
+        plain.comment("Where keys are shared, w has beta.")
+        plain.do("tensor_copy", dst=left, src=since, engine=VECTOR)
+        block.decide(compare(">", sharing, 1), plain, multiplied)
 
 
 def _decays_before(stage: Stage, g: View) -> None:
@@ -236,11 +242,18 @@ def _last_decays(stage: Stage, schedule: Schedule, log_and_beta: View) -> None:
         "time: a smaller sum is rounded less."
     )
     parts = chunk // SUMMED
-    sums = block.tile("sums_of_parts", (PARTITIONS, parts * columns), F32, Space.PSUM)
-    halves = [tile_of("constants", name) for name in ("upto", "after")]
     rows = max(1, parts // 2)
+    # More than half of the parts do not fit a PSUM bank.
+    halves = [
+        (
+            block.tile(name, (PARTITIONS, rows * columns), F32, Space.PSUM),
+            tile_of("constants", tokens),
+        )
+        for name, tokens in (("first_sums", "upto"), ("later_sums", "after"))[:parts]
+    ]
     for i in range(parts):
         half, place = divmod(i, rows)
+        sums, tokens = halves[half]
         low, size = place * 2 * SUMMED, min(chunk, 2 * SUMMED)
         # The tokens of the first, or of the second half of the rows.
         picked = ((CHUNK, number(size)), (ZERO, PARTITIONS))
@@ -248,28 +261,32 @@ def _last_decays(stage: Stage, schedule: Schedule, log_and_beta: View) -> None:
         tiling = {"tile_position": tupled(low, 0), "tile_size": tupled(size, PARTITIONS)}
         block.do(
             "nc_matmul",
-            dst=part(sums, None, (i * columns, columns)),
-            stationary=Pattern(halves[half].tile, picked, at),
+            dst=part(sums, None, (place * columns, columns)),
+            stationary=Pattern(tokens.tile, picked, at),
             moving=part(log_and_beta, (low, size), (ZERO, columns)),
             is_stationary_onezero=True,
             **(tiling if rows > 1 else {}),
             accumulate=False,
         )
-    multiply_parts(block, sums, parts, columns, "last")
+    multiply_parts(block, [sums for sums, _ in halves], rows, columns, "last")
 
 
-def multiply_parts(block: Block, sums: View, parts: int, columns: Number, name: str) -> View:
-    """Return the product of the exp of `parts` sums that stand side by side; a power of two."""
-    factors = block.tile(name if parts == 1 else "factors", sums.shape, F32)
-    # More than half of the parts do not fit a PSUM bank.
-    share = max(1, parts // 2) * columns
-    for first in (ZERO, share)[:parts]:
-        data = part(sums, None, (first, share))
-        block.do("activation", dst=part(factors, None, (first, share)), op=EXP, data=data)
+def multiply_parts(
+    block: Block, sums: Sequence[View], each: int, columns: Number, name: str
+) -> View:
+    """Return the product of the exp of sums; `each` of one or two tiles has so many of them.
+
+    They are [partitions, columns], side by side. `each` is a power of two.
+    """
+    parts, partitions = len(sums) * each, sums[0].shape[0]
+    factors = block.tile(name if parts == 1 else "factors", (partitions, parts * columns), F32)
+    for i, data in enumerate(sums):
+        dst = part(factors, None, (i * each * columns, each * columns))
+        block.do("activation", dst=dst, op=EXP, data=data)
     while parts > 1:
         parts //= 2
         half = parts * columns
-        product = block.tile(name if parts == 1 else "products", (sums.shape[0], half), F32)
+        product = block.tile(name if parts == 1 else "products", (partitions, half), F32)
         block.do(
             "tensor_tensor",
             dst=product,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 from backends.nki.contract import Contract
 from backends.nki.program.build import Block, Names
 from backends.nki.program.nodes import Constant, Function, Program
@@ -92,9 +94,8 @@ def _functions(schedule: Schedule) -> tuple[Function, ...]:
     ):
         found += stage.functions(schedule)
         if stage in (scores, scores_channel):
-            found.append(
-                prepare([*(p for parts in _tabled(schedule) for p in parts), *_parts(schedule)])
-            )
+            tabled = (part for parts in _tabled(schedule) for part in parts)
+            found.append(prepare([*tabled, *_parts(schedule), *_beside(schedule)]))
     return tuple(found)
 
 
@@ -127,15 +128,19 @@ def _constants(schedule: Schedule, before: Before) -> tuple[Constant, ...]:
     if schedule.scan.channels:
         found += references_channel.constants(schedule)
     loaded, tabled = _tabled(schedule)
-    first, last = (sum(step.count for part in parts for step in part) for parts in (loaded, tabled))
+    first, last = (sum(len(part) for part in parts) for parts in (loaded, tabled))
     if tabled:
         found += [
             Constant("TOGETHER", Literal(TOGETHER), "groups that share the loading of a table"),
             Constant("LOADED", numbers(loaded), "steps before that, tick by tick"),
             Constant("TABLED", numbers(tabled, first), "steps that need the table, tick by tick"),
         ]
-    steps = numbers(_parts(schedule), first + last)
+    parts, beside = _parts(schedule), _beside(schedule)
+    steps = numbers(parts, first + last)
     found.append(Constant("PARTS", steps, "steps of preparing scores, tick by tick"))
+    if beside:
+        steps = numbers(beside, first + last + sum(len(part) for part in parts))
+        found.append(Constant("BESIDE", steps, "steps beside the inverse, tick by tick"))
     names = {constant.name for constant in found}
     return (*found, *(c for c in before.constants if c.name not in names))
 
@@ -150,16 +155,26 @@ def _tabled(schedule: Schedule) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
 def _parts(schedule: Schedule) -> tuple[Part, ...]:
     """The other steps from loaded vectors to scores, tick by tick."""
     vectors, values = ((), ()) if _tabled(schedule)[1] else kept.steps(schedule)
-    before, late = prologue.early(schedule), prologue.late(schedule)
+    before = prologue.early(schedule)
     if schedule.scan.channels:
+        late = prologue.late(schedule)
         # Nobody but the carried state waits for the values.
         # What is computed before takes live tokens, though.
         first, then = (values, ()) if before else ((), values)
         steps = (*vectors, *first, *before, *scores_channel.steps(schedule), *then, *late)
         return tuple((step,) for step in steps)
-    early = (*vectors, *values, *before)
-    return (
-        *((step,) for step in early),
-        *scores.parts(schedule),
-        *((step,) for step in late),
-    )
+    early = (*((step,) for step in (*vectors, *values, *before)), *scores.parts(schedule))
+    # Where nothing is inverted, nothing goes along with it.
+    return early if schedule.solves else (*early, *_late(schedule))
+
+
+def _beside(schedule: Schedule) -> tuple[Part, ...]:
+    """The steps that a group takes while it is inverted, tick by tick."""
+    return _late(schedule) if schedule.solves and not schedule.scan.channels else ()
+
+
+def _late(schedule: Schedule) -> tuple[Part, ...]:
+    """The steps that only outputs and the carried state wait for."""
+    late = ((step,) for step in prologue.late(schedule))
+    both = zip_longest(scores.beside(schedule), late, fillvalue=())
+    return tuple((*ours, *theirs) for ours, theirs in both)

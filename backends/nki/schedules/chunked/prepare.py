@@ -15,15 +15,10 @@ from backends.nki.schedules.chunked.stage import Stage
 
 @frozen
 class Step:
-    """A call of a function of the program.
-
-    If `count` is more than 1 that often, with `first`, `first` + 1, ... as the last argument.
-    """
+    """A call of a function of the program."""
 
     function: str
     arguments: tuple[Operand, ...]
-    count: int = 1
-    first: int = 0
 
 
 Part = tuple[Step, ...]
@@ -33,8 +28,7 @@ Part = tuple[Step, ...]
 def prepare(parts: Sequence[Part]) -> Function:
     """Return `prepare(constants, group, stage)`, which takes the step that `stage` says."""
     steps = [step for part in parts for step in part]
-    last = sum(step.count for step in steps) - 1
-    doc = f"Step 0 to {last} on the way from loaded vectors to scores."
+    doc = f"Step 0 to {len(steps) - 1} on the way from loaded vectors to scores."
     stage = Stage("prepare", ("constants", "group", "stage"), doc)
     _choose(stage.block, steps, 0)
     return stage.done()
@@ -44,22 +38,18 @@ def numbers(parts: Sequence[Part], first: int = 0) -> Values:
     """Return the steps of every part by their numbers, which begin at `first`."""
     found = []
     for part in parts:
-        count = sum(step.count for step in part)
-        found.append(tupled(*range(first, first + count)))
-        first += count
+        found.append(tupled(*range(first, first + len(part))))
+        first += len(part)
     return Values(tuple(found))
 
 
 def _choose(block: Block, steps: Sequence[Step], first: int) -> None:
     """Add the calls of steps whose numbers begin at `first`, one decision inside the other."""
-    taken, stage = steps[0], Name("stage")
-    after = first + taken.count
-    more = (stage - (first - taken.first),) if taken.count > 1 else ()
+    taken = steps[0]
     if len(steps) == 1:
-        block.call(taken.function, *taken.arguments, *more)
+        block.call(taken.function, *taken.arguments)
         return
     then, otherwise = block.inner(), block.inner()
-    then.call(taken.function, *taken.arguments, *more)
-    _choose(otherwise, steps[1:], after)
-    here = compare("<", stage, after) if taken.count > 1 else compare("==", stage, first)
-    block.decide(here, then, otherwise)
+    then.call(taken.function, *taken.arguments)
+    _choose(otherwise, steps[1:], first + 1)
+    block.decide(compare("==", Name("stage"), first), then, otherwise)

@@ -10,14 +10,12 @@ from collections.abc import Iterator
 
 from backends.nki.program.build import Block, compare, part
 from backends.nki.program.nodes import F32, Function, Pattern, Space, Tile, View
-from backends.nki.program.numbers import ONE, ZERO, Name, Number, binary, number
-from backends.nki.program.structures import Item, Text
+from backends.nki.program.numbers import ONE, ZERO, Name, Number, number
 from backends.nki.schedules.chunked.constants import select
 from backends.nki.schedules.chunked.gates import beta_of, per_slot
 from backends.nki.schedules.chunked.operators import EXP, GREATER, GREATER_EQUAL, MULTIPLY
 from backends.nki.schedules.chunked.prepare import Part, Step
 from backends.nki.schedules.chunked.records import (
-    BANK,
     BOTH,
     CHUNK,
     KEYS,
@@ -38,6 +36,8 @@ from backends.nki.schedules.chunked.shared_keys import (
     select_products,
     select_upto,
     share_products,
+    share_queries,
+    share_scores,
 )
 from backends.nki.schedules.chunked.slots import turn_slots
 from backends.nki.schedules.chunked.stage import Stage
@@ -45,25 +45,31 @@ from backends.nki.select.layouts import GPSIMD
 
 
 def parts(schedule: Schedule) -> tuple[Part, ...]:
-    """Return the steps from loaded vectors to scores, tick by tick.
+    """Return the steps from loaded vectors to A^T, or to P^T where nothing is erased, by tick.
 
-    Scaling begins first, since GpSimdE takes longest, and is waited for last. Ticks without a step
-    leave engines time for what comes just before them.
+    A tick without a step leaves engines time for what comes just before it.
     """
-    constants, group = Name("constants"), Name("group")
-    half = BANK // schedule.scan.chunk.chunk // 2
-    shared = (Step("share_products", (group,)), Step("select_products", (group,)))
-    return (
-        (
-            Step("sum_segments", (constants, group)),
-            *(shared if schedule.shares else ()),
-            Step("scale_vectors", (group,)),
-        ),
-        (),
-        (Step("multiply_keys", (group,)), Step("make_scores", (group,), half)),
-        (Step("make_scores", (group,), half, half), Step("turn_queries", (group,))),
-        (),
-    )
+    group = Name("group")
+    sums = Step("sum_segments", (Name("constants"), group))
+    products, made = Step("multiply_keys", (group,)), Step("make_scores", (group,))
+    if not schedule.solves:
+        scaled, turned = (Step(name, (group,)) for name in ("scale_vectors", "turn_queries"))
+        return ((sums, scaled), (), (products, made), (turned,), ())
+    if not schedule.shares:
+        return ((sums,), (products,), (), (made,))
+    shared = [Step(name, (group,)) for name in ("share_products", "share_scores")]
+    return ((shared[0],), (sums,), (products,), (), (shared[1], made))
+
+
+def beside(schedule: Schedule) -> tuple[Part, ...]:
+    """Return the steps that only outputs and the carried state wait for, by tick of the inverse."""
+    if not schedule.solves:
+        return ()
+    at = {0: "scale_vectors", 4: "turn_queries"}
+    if schedule.shares:
+        at |= {2: "select_products", 9: "share_queries"}
+    ticks = range(max(at) + 1)
+    return tuple((Step(at[tick], (Name("group"),)),) if tick in at else () for tick in ticks)
 
 
 def functions(schedule: Schedule) -> Iterator[Function]:
@@ -76,6 +82,8 @@ def functions(schedule: Schedule) -> Iterator[Function]:
     if schedule.shares:
         yield share_products(schedule)
         yield select_products(schedule)
+        yield share_scores(schedule)
+        yield share_queries(schedule)
     yield _make_scores(schedule)
 
 
@@ -230,17 +238,26 @@ def _multiply_keys(schedule: Schedule) -> Function:
 
 def _make_scores(schedule: Schedule) -> Function:
     doc = (
-        "A^T and P^T of one slot: beta_j (k_j . k_i) decay and beta_j (k_j . q_i) decay, j on "
-        "partitions.\n\n"
+        "A^T and P^T: beta_j (k_j . k_i) decay and beta_j (k_j . q_i) decay, j on partitions"
+        f"{', unless slots share them' if schedule.shares else ''}.\n\n"
         "What no merge reads of A^T may be anything; tokens after i must not count in P^T."
         if schedule.solves
-        else "P^T of one slot, (k_j . q_i) decay, j on partitions; tokens after i do not count."
+        else "P^T: (k_j . q_i) decay, j on partitions; tokens after i do not count."
     )
-    stage = Stage("make_scores", ("group", "slot"), doc, schedule.scan.solve_span)
-    block, slot = stage.block, Name("slot")
-    pairs = schedule.scan.before_decay
-    factors = "decay_pair" if pairs else "decay"
-    kq_T, products, decay = stage.of_group("kq_T", "products", factors)
+    stage = Stage("make_scores", ("group",), doc, schedule.scan.solve_span)
+    used = ("kq_T", "products", "decay_pair" if schedule.scan.before_decay else "decay")
+    if not schedule.shares:
+        _score(schedule, stage, *stage.of_group(*used))
+        return stage.done()
+    stage.of_group()
+    with stage.block.when(compare("==", heads_per_key(), 1)) as block:
+        inside = stage.inside(block)
+        _score(schedule, inside, *inside.tiles("group", *used))
+    return stage.done()
+
+
+def _score(schedule: Schedule, stage: Stage, kq_T: View, products: View, decay: View) -> None:
+    block, pairs = stage.block, schedule.scan.before_decay
 
     def factor(slot: Number) -> View | Pattern:
         """The decays of a slot, for its rows."""
@@ -248,33 +265,20 @@ def _make_scores(schedule: Schedule) -> Function:
             return slot_of(decay, slot, PAIR)
         return _twice(decay, slot) if schedule.solves else slot_of(decay, slot, CHUNK)
 
-    with block.when(compare("==", slot, 0)) as first:
-        made = Tile("scores", BOTH, like(kq_T), Space.SBUF)
-        first.put("group", scores=first.create(made))
-    (scores,) = stage.tiles("group", "scores")
+    scores = block.create(Tile("scores", BOTH, like(kq_T), Space.SBUF))
     beta = beta_of(schedule, stage)
-    with block.when(compare("<", slot, SLOTS)) as body:
-        place: Number = slot
-        if schedule.shares:
-            of_slot = Item(Item(Name("group"), Text("heads")), Text("of_slot"))
-            place = body.let_named("place", Item(of_slot, slot))
+    with block.loop("slot", 0, SLOTS) as (body, slot):
         body.do(
             "scalar_tensor_tensor",
             dst=rows_of(schedule, scores, slot),
-            data=rows_of(schedule, products, place),
+            data=rows_of(schedule, products, slot),
             op0=MULTIPLY,
             operand0=beta(body, slot),
             op1=MULTIPLY,
             operand1=factor(slot),
         )
-    if not schedule.shares:
-        with block.when(compare("==", slot, SLOTS - 1)) as last:
-            select_upto(last, scores, SLOTS)
-        return stage.done()
-    done = binary("and", compare("==", slot, SLOTS - 1), compare("==", heads_per_key(), 1))
-    with block.when(done) as last:
-        select_upto(last, scores, SLOTS)
-    return stage.done()
+    select_upto(block, scores, SLOTS)
+    block.put("group", scores=scores)
 
 
 def _twice(decay: View, slot: Number) -> Pattern:
