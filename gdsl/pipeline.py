@@ -130,13 +130,15 @@ class Compilation:
 
     @cached_property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """What is legal and has no effect in the file's `schedule` block."""
+        """What is legal and most likely not meant: idle schedule keys, decays that do not decay."""
+        from gdsl.algorithm.decays import suspect_decays
         from gdsl.algorithm.plan import effective_forms
         from gdsl.algorithm.settings import idle_keys
 
         plan = self.plan
         forms = effective_forms(plan.form, plan.kernel)
-        return idle_keys(plan.resolved, forms, plan.kernel.kernel.name)
+        idle = idle_keys(plan.resolved, forms, plan.kernel.kernel.name)
+        return (*idle, *suspect_decays(plan))
 
     @cached_property
     def program(self) -> NkiProgram:

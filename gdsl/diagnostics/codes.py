@@ -77,5 +77,6 @@ CODES: dict[str, str] = {
     "W0202": "axis that nothing uses",
     "W0203": "state that is written and not returned",
     "W0501": "schedule key of a file without effect",
+    "W0502": "decay that does not decay",
     "G9999": "a fault of gdsl itself",
 }
