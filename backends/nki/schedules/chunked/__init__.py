@@ -64,7 +64,7 @@ at once, one chunk per partition. A factor of the query goes to the output; a ke
 L2 norm) is scaled and turned on TensorE, its sum of squares a product with ones. Outputs take what
 follows the rule before they leave. Both are straight pieces, cut where an engine would wait for
 another (`cut`); the cuts are steps of the pipeline. Norms, gates and a gated norm of the output
-take about 1.2 us more per chunk and lane than finished gates and normalised keys.
+take about 1.1 us more per chunk and lane than finished gates and normalised keys.
 
 Rows with a length select their live tokens (dead ones may hold NaN), 16-bit ones two at a time as
 words of four bytes, and are then turned by transfers from SBUF to SBUF.

@@ -185,13 +185,17 @@ class Around:
         for output, term in outputs:
             self._output(output, term)
         statements = self.blocks[Stage.INPUTS].statements
-        tiles = [s.tile for s in statements if isinstance(s, Allocate)]
-        narrow = [tile.name for tile in tiles if tile.shape == (CHUNK, SLOTS)]
         # Apart: the pipeline does this for several groups at once, loading a table takes long.
         tables, others = divided(statements, _with_tables(statements))
-        early, late = divided(others, ("g", "kq_T", "keys_T", *narrow))
+        early, late = divided(others, ("g", "kq_T", "keys_T", *self._columns(others)))
         self.tables, self.prologue, self.late = cut(tables), cut(early), cut(late)
         self.epilogue = cut(self.blocks[Stage.OUTPUTS].statements)
+
+    def _columns(self, statements: list[Statement]) -> list[str]:
+        """What is one column per slot, which scores of a decay per channel are made with."""
+        tiles = [s.tile for s in statements if isinstance(s, Allocate)]
+        columns = [tile.name for tile in tiles if tile.shape == (CHUNK, SLOTS)]
+        return columns if self.scan.channels else []
 
     def _ones(self) -> View:
         """Ones in the dtype of the operands, to add over partitions with."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
 from backends.nki.contract import Contract
 from backends.nki.program.build import Block, Names
@@ -44,6 +44,8 @@ from gdsl.algorithm.plan import Plan
 
 PARTITIONS = 128
 AHEAD, TOGETHER = 4, 4
+LATE = 7
+"""Ticks of an inverse before what is computed for outputs and the carried state alone."""
 MASKED_WIDTHS = (2, 4, 8, 16)
 """Merges below the 32 partitions that an operand can begin at."""
 
@@ -165,16 +167,14 @@ def _parts(schedule: Schedule) -> tuple[Part, ...]:
         return tuple((step,) for step in steps)
     early = (*((step,) for step in (*vectors, *values, *before)), *scores.parts(schedule))
     # Where nothing is inverted, nothing goes along with it.
-    return early if schedule.solves else (*early, *_late(schedule))
+    late = () if schedule.solves else prologue.late(schedule)
+    return (*early, *((step,) for step in late))
 
 
 def _beside(schedule: Schedule) -> tuple[Part, ...]:
     """The steps that a group takes while it is inverted, tick by tick."""
-    return _late(schedule) if schedule.solves and not schedule.scan.channels else ()
-
-
-def _late(schedule: Schedule) -> tuple[Part, ...]:
-    """The steps that only outputs and the carried state wait for."""
-    late = ((step,) for step in prologue.late(schedule))
-    both = zip_longest(scores.beside(schedule), late, fillvalue=())
+    if schedule.scan.channels or not schedule.solves:
+        return ()
+    late = (((),) * LATE, ((step,) for step in prologue.late(schedule)))
+    both = zip_longest(scores.beside(schedule), chain(*late), fillvalue=())
     return tuple((*ours, *theirs) for ours, theirs in both)
