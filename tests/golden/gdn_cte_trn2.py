@@ -16,8 +16,8 @@ MASKED_MERGES = (2, 4, 8, 16)  # merges that select their blocks by a mask
 BLOCK_ROWS = 32  # rows of what they merge to
 BLOCK_MERGES = (32, 64)  # merges whose blocks are partition ranges
 LEAF = 16  # rows of a leaf that neumann doubles
-PARTS = ((0,), (1,), (2,), (), (3, 4))  # steps of preparing scores, tick by tick
-BESIDE = ((5,), (), (6,), (), (7,), (), (), (), (), (8,))  # steps beside the inverse, tick by tick
+PARTS = ((0,), (1,), (2, 3), (), (4, 5))  # steps of preparing scores, tick by tick
+BESIDE = ((6,), (), (), (), (7,), (), ())  # steps beside the inverse, tick by tick
 
 
 def query_offset(lane, token, sizes):
@@ -525,18 +525,13 @@ def make_gates(constants, tensors, sizes, team, first_chunk, chunks):
         engine=nisa.engine.gpsimd,
     )
     left = nl.ndarray((CHUNK, columns), dtype=nl.float32, buffer=nl.sbuf)
-    G = sizes["G"]
-    if G > 1:
-        # Where keys are shared, w has beta.
-        nisa.tensor_copy(dst=left, src=decays[:, columns : 2 * columns], engine=nisa.engine.vector)
-    else:
-        nisa.tensor_tensor(
-            dst=left,
-            data1=decays[:, columns : 2 * columns],
-            data2=log_and_beta[:, columns : 2 * columns],
-            op=nl.multiply,
-            engine=nisa.engine.vector,
-        )
+    nisa.tensor_tensor(
+        dst=left,
+        data1=decays[:, columns : 2 * columns],
+        data2=log_and_beta[:, columns : 2 * columns],
+        op=nl.multiply,
+        engine=nisa.engine.vector,
+    )
     gates = {
         "columns": columns,
         "chunks": chunks,
@@ -550,14 +545,12 @@ def make_gates(constants, tensors, sizes, team, first_chunk, chunks):
 
 
 def distinct_keys(k_offsets, q_offsets, sizes):
-    """Slots whose keys and queries no earlier one has, which of them every slot has, and the
-    slots where another one begins."""
+    """Slots whose keys and queries no earlier one has, and which of them every slot has."""
     # Every lane rounds alike, whatever lanes it meets.
     G = sizes["G"]
     sharing = G
     own = []
     of_slot = []
-    runs = []
     for slot in range(len(k_offsets)):
         found = len(own)
         for place in range(len(own)):
@@ -565,10 +558,8 @@ def distinct_keys(k_offsets, q_offsets, sizes):
                 found = place
         if found == len(own):
             own.append(slot)
-        if slot == 0 or found != of_slot[slot - 1]:
-            runs.append(slot)
         of_slot.append(found)
-    heads = {"own": own, "of_slot": of_slot, "runs": runs, "sharing": sharing}
+    heads = {"own": own, "of_slot": of_slot, "sharing": sharing}
     return heads
 
 
@@ -807,7 +798,7 @@ def select_products(group):
 
 
 def share_scores(group):
-    """A^T from shared products: beta_j (k_j . k_i) decay, j on partitions.
+    """A^T and P^T from shared products: beta_j times them and the decay, j on partitions.
 
     What no merge reads of A^T may be anything.
     """
@@ -823,43 +814,14 @@ def share_scores(group):
             place = group["heads"]["of_slot"][slot]
             column_of_slot = columns + column + slot // steps * chunks + slot % steps
             nisa.scalar_tensor_tensor(
-                dst=scores[:, 2 * slot * CHUNK : (2 * slot + 1) * CHUNK],
-                data=products[:, 2 * place * CHUNK : (2 * place + 1) * CHUNK],
+                dst=scores[:, 2 * slot * CHUNK : 2 * slot * CHUNK + 2 * CHUNK],
+                data=products[:, 2 * place * CHUNK : 2 * place * CHUNK + 2 * CHUNK],
                 op0=nl.multiply,
                 operand0=log_and_beta[:, column_of_slot : column_of_slot + 1],
                 op1=nl.multiply,
-                operand1=decay[:, slot * CHUNK : (slot + 1) * CHUNK],
+                operand1=decay.ap(pattern=[[slots * CHUNK, CHUNK], [0, 2], [1, CHUNK]], offset=slot * CHUNK),
             )
         group["scores"] = scores
-
-
-def share_queries(group):
-    """P^T from shared products: (k_j . q_i) decay, j on partitions; w has beta."""
-    slots = group["slots"]
-    if group["heads"]["sharing"] > 1:
-        products, decay, scores = group["products"], group["decay"], group["scores"]
-        runs = group["heads"]["runs"]
-        for run in range(len(runs)):
-            first = runs[run]
-            last = slots
-            if run + 1 < len(runs):
-                last = runs[run + 1]
-            count = last - first
-            place = group["heads"]["of_slot"][first]
-            # gdn_cte.gdn:19: o, S = scan[T] gated_delta(query * scale, key, value, exp(g_log), beta, S)
-            nisa.tensor_tensor(
-                dst=scores.ap(
-                    pattern=[[2 * slots * CHUNK, CHUNK], [2 * CHUNK, count], [1, CHUNK]],
-                    offset=(2 * first + 1) * CHUNK,
-                ),
-                data1=products.ap(
-                    pattern=[[2 * len(group["heads"]["own"]) * CHUNK, CHUNK], [0, count], [1, CHUNK]],
-                    offset=(2 * place + 1) * CHUNK,
-                ),
-                data2=decay[:, first * CHUNK : first * CHUNK + count * CHUNK],
-                op=nl.multiply,
-                engine=nisa.engine.gpsimd,
-            )
 
 
 def make_scores(group):
@@ -898,25 +860,23 @@ def make_scores(group):
 
 
 def prepare(constants, group, stage):
-    """Step 0 to 8 on the way from loaded vectors to scores."""
+    """Step 0 to 7 on the way from loaded vectors to scores."""
     if stage == 0:
         share_products(group)
     elif stage == 1:
         sum_segments(constants, group)
     elif stage == 2:
-        multiply_keys(group)
-    elif stage == 3:
-        share_scores(group)
-    elif stage == 4:
-        make_scores(group)
-    elif stage == 5:
-        scale_vectors(group)
-    elif stage == 6:
         select_products(group)
-    elif stage == 7:
-        turn_queries(group)
+    elif stage == 3:
+        multiply_keys(group)
+    elif stage == 4:
+        share_scores(group)
+    elif stage == 5:
+        make_scores(group)
+    elif stage == 6:
+        scale_vectors(group)
     else:
-        share_queries(group)
+        turn_queries(group)
 
 
 def mask_leaves(constants, group):
@@ -1389,7 +1349,7 @@ def invert(constants, group, step):
 
 
 def solve_writes(group, states, step):
-    """w = X v - W S for one chunk of every lane of the group; with beta where keys are shared."""
+    """w = X v - W S for one chunk of every lane of the group."""
     lanes, steps, position, values = group["lanes"], group["steps"], group["position"], group["values"]
     v, X_T, W_T = group["v"], group["X_T"], group["W_T"]
     low = states["low"]
@@ -1412,22 +1372,7 @@ def solve_writes(group, states, step):
     w = nl.ndarray((CHUNK, lanes * values), dtype=v.dtype, buffer=nl.sbuf)
     # One lane waits for this on its way to the next chunk, and VectorE answers sooner than
     # ScalarE.
-    if group["heads"]["sharing"] > 1:
-        gates, column, steps = group["gates"], group["column"], group["steps"]
-        chunks, columns = gates["chunks"], gates["columns"]
-        log_and_beta = gates["log_and_beta"]
-        for lane in range(lanes):
-            slot = lane * steps + step
-            column_of_slot = columns + column + slot // steps * chunks + slot % steps
-            nisa.tensor_scalar(
-                dst=w[:, lane * values : (lane + 1) * values],
-                data=writes[:, lane * values : (lane + 1) * values],
-                op0=nl.multiply,
-                operand0=log_and_beta[:, column_of_slot : column_of_slot + 1],
-                engine=nisa.engine.vector if lanes == 1 else nisa.engine.scalar,
-            )
-    else:
-        nisa.tensor_copy(dst=w, src=writes, engine=nisa.engine.vector if lanes == 1 else nisa.engine.scalar)
+    nisa.tensor_copy(dst=w, src=writes, engine=nisa.engine.vector if lanes == 1 else nisa.engine.scalar)
     group["w"] = w
 
 

@@ -26,8 +26,7 @@ quarter of the columns: products have stationaries that are zero outside these b
 stationary, is made of X by transposing it with every block in all columns and masking (`inverse`).
 
 Value heads with one key head share k^T k and k^T q: they are rounded to SBUF once, and what each
-head makes of them are passes over 16-bit numbers. GpSimdE makes P^T of them, and has no instruction
-for beta there, so that w has it (`shared_keys`; 1.61 us with two value heads per key head). All
+head makes of them are passes over 16-bit numbers (1.67 us with two value heads per key head). All
 groups of such a kernel do so, whatever lanes they hold: sharing changes no bit. The evaluator of
 the plan, which bounds the error, does not round there.
 

@@ -200,21 +200,15 @@ def _decays(stage: Stage, schedule: Schedule, log_and_beta: View) -> None:
     if schedule.scan.before_decay:
         _decays_before(stage, g)
     _last_decays(stage, schedule, log_and_beta)
-    left, since = block.tile("left", (CHUNK, columns), F32), part(decays, None, (columns, columns))
-    multiplied = block.inner() if schedule.shares else block
-    multiplied.do(
+    left = block.tile("left", (CHUNK, columns), F32)
+    block.do(
         "tensor_tensor",
         dst=left,
-        data1=since,
+        data1=part(decays, None, (columns, columns)),
         data2=part(log_and_beta, None, (columns, columns)),
         op=MULTIPLY,
         engine=VECTOR,
     )
-    if schedule.shares:
-        sharing, plain = schedule.sharing(stage), block.inner()
-        plain.comment("Where keys are shared, w has beta.")
-        plain.do("tensor_copy", dst=left, src=since, engine=VECTOR)
-        block.decide(compare(">", sharing, 1), plain, multiplied)
 
 
 def _decays_before(stage: Stage, g: View) -> None:

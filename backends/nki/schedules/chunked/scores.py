@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from backends.nki.program.build import Block, compare, part
 from backends.nki.program.nodes import F32, Function, Pattern, Space, Tile, View
-from backends.nki.program.numbers import ONE, ZERO, Name, Number, number
+from backends.nki.program.numbers import ZERO, Name, Number
 from backends.nki.schedules.chunked.constants import select
 from backends.nki.schedules.chunked.gates import beta_of, per_slot
 from backends.nki.schedules.chunked.operators import EXP, GREATER, GREATER_EQUAL, MULTIPLY
@@ -28,7 +28,7 @@ from backends.nki.schedules.chunked.records import (
     slot_of,
     tile_of,
 )
-from backends.nki.schedules.chunked.rows import first_half, queries, rows_of
+from backends.nki.schedules.chunked.rows import first_half, queries, rows_of, twice
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.shared_keys import (
     heads_per_key,
@@ -36,7 +36,6 @@ from backends.nki.schedules.chunked.shared_keys import (
     select_products,
     select_upto,
     share_products,
-    share_queries,
     share_scores,
 )
 from backends.nki.schedules.chunked.slots import turn_slots
@@ -57,8 +56,9 @@ def parts(schedule: Schedule) -> tuple[Part, ...]:
         return ((sums, scaled), (), (products, made), (turned,), ())
     if not schedule.shares:
         return ((sums,), (products,), (), (made,))
-    shared = [Step(name, (group,)) for name in ("share_products", "share_scores")]
-    return ((shared[0],), (sums,), (products,), (), (shared[1], made))
+    names = ("share_products", "select_products", "share_scores")
+    shared = [Step(name, (group,)) for name in names]
+    return ((shared[0],), (sums,), (shared[1], products), (), (shared[2], made))
 
 
 def beside(schedule: Schedule) -> tuple[Part, ...]:
@@ -66,8 +66,6 @@ def beside(schedule: Schedule) -> tuple[Part, ...]:
     if not schedule.solves:
         return ()
     at = {0: "scale_vectors", 4: "turn_queries"}
-    if schedule.shares:
-        at |= {2: "select_products", 9: "share_queries"}
     ticks = range(max(at) + 1)
     return tuple((Step(at[tick], (Name("group"),)),) if tick in at else () for tick in ticks)
 
@@ -83,7 +81,6 @@ def functions(schedule: Schedule) -> Iterator[Function]:
         yield share_products(schedule)
         yield select_products(schedule)
         yield share_scores(schedule)
-        yield share_queries(schedule)
     yield _make_scores(schedule)
 
 
@@ -263,7 +260,7 @@ def _score(schedule: Schedule, stage: Stage, kq_T: View, products: View, decay: 
         """The decays of a slot, for its rows."""
         if pairs:
             return slot_of(decay, slot, PAIR)
-        return _twice(decay, slot) if schedule.solves else slot_of(decay, slot, CHUNK)
+        return twice(decay, slot) if schedule.solves else slot_of(decay, slot, CHUNK)
 
     scores = block.create(Tile("scores", BOTH, like(kq_T), Space.SBUF))
     beta = beta_of(schedule, stage)
@@ -279,9 +276,3 @@ def _score(schedule: Schedule, stage: Stage, kq_T: View, products: View, decay: 
         )
     select_upto(block, scores, SLOTS)
     block.put("group", scores=scores)
-
-
-def _twice(decay: View, slot: Number) -> Pattern:
-    """A slot's factor for its k and its q."""
-    steps = ((SLOTS * CHUNK, CHUNK), (ZERO, number(2)), (ONE, CHUNK))
-    return Pattern(decay.tile, steps, slot * CHUNK)

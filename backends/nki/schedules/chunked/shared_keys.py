@@ -1,38 +1,34 @@
 """What value heads with one key head share: k^T k and k^T q, computed once.
 
 Which slots of a group have the same keys is found while tracing. Their products are rounded to
-SBUF, masked, and read by every slot that has them. In SBUF, GpSimdE reaches them too and makes P^T.
-It has no instruction with a scalar per partition and two tensors, so beta goes from P^T, and from
-the key that the state is written with, into w.
+SBUF, masked, and read by every slot that has them.
 """
 
 from __future__ import annotations
 
 from backends.nki.program.build import Block, compare, part
 from backends.nki.program.nodes import F32, Function, Pattern, Space, Tile, View
-from backends.nki.program.numbers import ONE, ZERO, Name, Number, binary, smallest
+from backends.nki.program.numbers import ONE, Name, Number, binary, smallest
 from backends.nki.program.structures import EMPTY, Item, Length, Record, Text
 from backends.nki.schedules.chunked.constants import select
 from backends.nki.schedules.chunked.gates import beta_of
 from backends.nki.schedules.chunked.operators import GREATER_EQUAL, MULTIPLY
 from backends.nki.schedules.chunked.records import BANK, BOTH, CHUNK, PAIR, SLOTS, like, slot_of
+from backends.nki.schedules.chunked.rows import twice
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.stage import Stage
-from backends.nki.select.layouts import GPSIMD, SCALAR
+from backends.nki.select.layouts import SCALAR
 
 
 def distinct_keys(schedule: Schedule) -> Function:
     """Return `distinct_keys`, which a group is loaded with."""
-    doc = (
-        "Slots whose keys and queries no earlier one has, which of them every slot has, and the\n"
-        "slots where another one begins."
-    )
+    doc = "Slots whose keys and queries no earlier one has, and which of them every slot has."
     stage = Stage("distinct_keys", ("k_offsets", "q_offsets", "sizes"), doc)
-    block, own, of_slot, runs = stage.block, Name("own"), Name("of_slot"), Name("runs")
+    block, own, of_slot = stage.block, Name("own"), Name("of_slot")
     keys, queries = Name("k_offsets"), Name("q_offsets")
     block.comment("Every lane rounds alike, whatever lanes it meets.")
     sharing = block.let_named("sharing", schedule.sharing(stage))
-    for name in ("own", "of_slot", "runs"):
+    for name in ("own", "of_slot"):
         block.let_named(name, EMPTY)
     with block.loop("slot", 0, Length(keys)) as (body, slot):
         found = body.let_named("found", Length(own))
@@ -47,11 +43,8 @@ def distinct_keys(schedule: Schedule) -> Function:
                 equal.let_named("found", place)
         with body.when(compare("==", found, Length(own))) as new:
             new.append("own", slot)
-        changed = compare("!=", found, Item(of_slot, slot - 1))
-        with body.when(binary("or", compare("==", slot, 0), changed)) as begun:
-            begun.append("runs", slot)
         body.append("of_slot", found)
-    fields = (("own", own), ("of_slot", of_slot), ("runs", runs), ("sharing", sharing))
+    fields = (("own", own), ("of_slot", of_slot), ("sharing", sharing))
     block.let_named("heads", Record(fields))
     return stage.done("heads")
 
@@ -108,9 +101,9 @@ def select_products(schedule: Schedule) -> Function:
 
 
 def share_scores(schedule: Schedule) -> Function:
-    """Return the step that makes A^T of them."""
+    """Return the step that makes A^T and P^T of them."""
     doc = (
-        "A^T from shared products: beta_j (k_j . k_i) decay, j on partitions.\n\n"
+        "A^T and P^T from shared products: beta_j times them and the decay, j on partitions.\n\n"
         "What no merge reads of A^T may be anything."
     )
     stage = Stage("share_scores", ("group",), doc, schedule.scan.solve_span)
@@ -124,42 +117,14 @@ def share_scores(schedule: Schedule) -> Function:
             place = body.let_named("place", Item(_heads("of_slot"), slot))
             body.do(
                 "scalar_tensor_tensor",
-                dst=part(scores, None, (slot * PAIR, CHUNK)),
-                data=part(products, None, (place * PAIR, CHUNK)),
+                dst=slot_of(scores, slot, PAIR),
+                data=slot_of(products, place, PAIR),
                 op0=MULTIPLY,
                 operand0=beta(body, slot),
                 op1=MULTIPLY,
-                operand1=slot_of(decay, slot, CHUNK),
+                operand1=twice(decay, slot),
             )
         block.put("group", scores=scores)
-    return stage.done()
-
-
-def share_queries(schedule: Schedule) -> Function:
-    """Return the step that makes P^T of them."""
-    doc = "P^T from shared products: (k_j . q_i) decay, j on partitions; w has beta."
-    stage = Stage("share_queries", ("group",), doc, schedule.scan.run.span)
-    stage.of_group()
-    with stage.block.when(keys_are_shared()) as block:
-        products, decay, scores = stage.inside(block).tiles("group", "products", "decay", "scores")
-        runs = block.let_named("runs", _heads("runs"))
-        with block.loop("run", 0, Length(runs)) as (body, run):
-            first = body.let_named("first", Item(runs, run))
-            body.let_named("last", SLOTS)
-            with body.when(compare("<", run + 1, Length(runs))) as more:
-                more.let_named("last", Item(runs, run + 1))
-            count = body.let_named("count", Name("last") - first)
-            place = body.let_named("place", Item(_heads("of_slot"), first))
-            rows = (SLOTS * PAIR, CHUNK)
-            shared = ((Length(_own()) * PAIR, CHUNK), (ZERO, count), (ONE, CHUNK))
-            body.do(
-                "tensor_tensor",
-                dst=Pattern(scores.tile, (rows, (PAIR, count), (ONE, CHUNK)), first * PAIR + CHUNK),
-                data1=Pattern(products.tile, shared, place * PAIR + CHUNK),
-                data2=part(decay, None, (first * CHUNK, count * CHUNK)),
-                op=MULTIPLY,
-                engine=GPSIMD,
-            )
     return stage.done()
 
 
