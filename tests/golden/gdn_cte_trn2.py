@@ -16,8 +16,8 @@ MASKED_MERGES = (2, 4, 8, 16)  # merges that select their blocks by a mask
 BLOCK_ROWS = 32  # rows of what they merge to
 BLOCK_MERGES = (32, 64)  # merges whose blocks are partition ranges
 LEAF = 16  # rows of a leaf that neumann doubles
-PARTS = ((0,), (1,), (2, 3), (), (4, 5))  # steps of preparing scores, tick by tick
-BESIDE = ((6,), (), (), (), (7,), (), ())  # steps beside the inverse, tick by tick
+PARTS = ((0,), (1,), (2, 3), (), (4,))  # steps of preparing scores, tick by tick
+BESIDE = ((5,), (), (), (), (6,), (), ())  # steps beside the inverse, tick by tick
 
 
 def query_offset(lane, token, sizes):
@@ -797,56 +797,29 @@ def select_products(group):
         )
 
 
-def share_scores(group):
-    """A^T and P^T from shared products: beta_j times them and the decay, j on partitions.
-
-    What no merge reads of A^T may be anything.
-    """
-    slots = group["slots"]
-    if group["heads"]["sharing"] > 1:
-        products, decay = group["products"], group["decay"]
-        # delta_rule.gdn:10: S = S + k * (beta * (v - r))
-        scores = nl.ndarray((CHUNK, 2 * slots * CHUNK), dtype=products.dtype, buffer=nl.sbuf)
-        gates, column, steps = group["gates"], group["column"], group["steps"]
-        chunks, columns = gates["chunks"], gates["columns"]
-        log_and_beta = gates["log_and_beta"]
-        for slot in range(slots):
-            place = group["heads"]["of_slot"][slot]
-            column_of_slot = columns + column + slot // steps * chunks + slot % steps
-            nisa.scalar_tensor_tensor(
-                dst=scores[:, 2 * slot * CHUNK : 2 * slot * CHUNK + 2 * CHUNK],
-                data=products[:, 2 * place * CHUNK : 2 * place * CHUNK + 2 * CHUNK],
-                op0=nl.multiply,
-                operand0=log_and_beta[:, column_of_slot : column_of_slot + 1],
-                op1=nl.multiply,
-                operand1=decay.ap(pattern=[[slots * CHUNK, CHUNK], [0, 2], [1, CHUNK]], offset=slot * CHUNK),
-            )
-        group["scores"] = scores
-
-
 def make_scores(group):
-    """A^T and P^T: beta_j (k_j . k_i) decay and beta_j (k_j . q_i) decay, j on partitions, unless slots share them.
+    """A^T and P^T: beta_j (k_j . k_i) decay and beta_j (k_j . q_i) decay, j on partitions.
 
     What no merge reads of A^T may be anything; tokens after i must not count in P^T.
     """
-    slots = group["slots"]
+    slots, kq_T, products, decay = group["slots"], group["kq_T"], group["products"], group["decay"]
+    # delta_rule.gdn:10: S = S + k * (beta * (v - r))
+    scores = nl.ndarray((CHUNK, 2 * slots * CHUNK), dtype=kq_T.dtype, buffer=nl.sbuf)
+    gates, column, steps = group["gates"], group["column"], group["steps"]
+    chunks, columns = gates["chunks"], gates["columns"]
+    log_and_beta = gates["log_and_beta"]
+    for slot in range(slots):
+        place = group["heads"]["of_slot"][slot]
+        column_of_slot = columns + column + slot // steps * chunks + slot % steps
+        nisa.scalar_tensor_tensor(
+            dst=scores[:, 2 * slot * CHUNK : 2 * slot * CHUNK + 2 * CHUNK],
+            data=products[:, 2 * place * CHUNK : 2 * place * CHUNK + 2 * CHUNK],
+            op0=nl.multiply,
+            operand0=log_and_beta[:, column_of_slot : column_of_slot + 1],
+            op1=nl.multiply,
+            operand1=decay.ap(pattern=[[slots * CHUNK, CHUNK], [0, 2], [1, CHUNK]], offset=slot * CHUNK),
+        )
     if group["heads"]["sharing"] == 1:
-        kq_T, products, decay = group["kq_T"], group["products"], group["decay"]
-        # delta_rule.gdn:10: S = S + k * (beta * (v - r))
-        scores = nl.ndarray((CHUNK, 2 * slots * CHUNK), dtype=kq_T.dtype, buffer=nl.sbuf)
-        gates, column, steps = group["gates"], group["column"], group["steps"]
-        chunks, columns = gates["chunks"], gates["columns"]
-        log_and_beta = gates["log_and_beta"]
-        for slot in range(slots):
-            column_of_slot = columns + column + slot // steps * chunks + slot % steps
-            nisa.scalar_tensor_tensor(
-                dst=scores[:, 2 * slot * CHUNK : 2 * slot * CHUNK + 2 * CHUNK],
-                data=products[:, 2 * slot * CHUNK : 2 * slot * CHUNK + 2 * CHUNK],
-                op0=nl.multiply,
-                operand0=log_and_beta[:, column_of_slot : column_of_slot + 1],
-                op1=nl.multiply,
-                operand1=decay.ap(pattern=[[slots * CHUNK, CHUNK], [0, 2], [1, CHUNK]], offset=slot * CHUNK),
-            )
         nisa.affine_select(
             dst=scores.ap(pattern=[[2 * slots * CHUNK, CHUNK], [2 * CHUNK, slots], [1, CHUNK]], offset=CHUNK),
             pattern=[[0, slots], [1, CHUNK]],
@@ -856,11 +829,11 @@ def make_scores(group):
             on_false_value=0.0,
             cmp_op=nl.greater_equal,
         )
-        group["scores"] = scores
+    group["scores"] = scores
 
 
 def prepare(constants, group, stage):
-    """Step 0 to 7 on the way from loaded vectors to scores."""
+    """Step 0 to 6 on the way from loaded vectors to scores."""
     if stage == 0:
         share_products(group)
     elif stage == 1:
@@ -870,10 +843,8 @@ def prepare(constants, group, stage):
     elif stage == 3:
         multiply_keys(group)
     elif stage == 4:
-        share_scores(group)
-    elif stage == 5:
         make_scores(group)
-    elif stage == 6:
+    elif stage == 5:
         scale_vectors(group)
     else:
         turn_queries(group)
@@ -1543,8 +1514,7 @@ def plan_ticks(steps, chunks):
         tick = ticks[first + place]
         for stage in BESIDE[place]:
             tick.append(("scores", stage))
-    for tick in range(1):
-        ticks.append([])
+    ticks.append([])
     for chunk in range(chunks):
         ticks.append([("writes", chunk)])
         ticks.append([("state", chunk), ("decay", chunk), ("output", chunk)])

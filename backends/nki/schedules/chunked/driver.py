@@ -187,7 +187,7 @@ def _take_beside(block: Block, first: Number) -> None:
         body.let_named("tick", Item(TICKS, first + place))
         with body.each(("stage",), Item(beside, place)) as inner:
             inner.append("tick", tupled(Text("scores"), Name("stage")))
-    _wait(block, Literal(1))
+    block.append("ticks", EMPTY)
 
 
 def _do_work(schedule: Schedule) -> Function:

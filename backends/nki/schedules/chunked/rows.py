@@ -43,9 +43,3 @@ def first_half(view: View) -> Pattern:
 def queries(view: View) -> Pattern:
     """Return the second half of every slot."""
     return Pattern(view.tile, ((SLOTS * PAIR, view.shape[0]), (PAIR, SLOTS), (ONE, CHUNK)), CHUNK)
-
-
-def twice(decay: View, slot: Number) -> Pattern:
-    """Return a slot's factor for its k and its q."""
-    steps = ((SLOTS * CHUNK, CHUNK), (ZERO, number(2)), (ONE, CHUNK))
-    return Pattern(decay.tile, steps, slot * CHUNK)

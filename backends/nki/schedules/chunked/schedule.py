@@ -7,7 +7,7 @@ from attrs import frozen
 from backends.nki.contract import ELEMENTS, Contract
 from backends.nki.program.mentions import names_in
 from backends.nki.program.nodes import Element, Tile
-from backends.nki.program.numbers import Number, product
+from backends.nki.program.numbers import Number
 from backends.nki.program.structures import DtypeName, DtypeOf
 from backends.nki.schedules.chunked.addresses import Addresses
 from backends.nki.schedules.chunked.around import Around
@@ -58,10 +58,6 @@ class Schedule:
         """The axes of value heads that have one key and one query together."""
         known = {*self.scan.key.type.axes, *self.scan.query.type.axes}
         return tuple(axis for axis in self.scan.mapped if axis not in known)
-
-    def sharing(self, stage: Stage) -> Number:
-        """How many lanes have one key and one query together; brings the sizes it needs in."""
-        return product(stage.numbers("sizes", *self.grouped))
 
     @property
     def columns(self) -> str:

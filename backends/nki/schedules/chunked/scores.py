@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from backends.nki.program.build import Block, compare, part
 from backends.nki.program.nodes import F32, Function, Pattern, Space, Tile, View
-from backends.nki.program.numbers import ZERO, Name, Number
+from backends.nki.program.numbers import ONE, ZERO, Name, Number, number
 from backends.nki.schedules.chunked.constants import select
 from backends.nki.schedules.chunked.gates import beta_of, per_slot
 from backends.nki.schedules.chunked.operators import EXP, GREATER, GREATER_EQUAL, MULTIPLY
@@ -28,15 +28,15 @@ from backends.nki.schedules.chunked.records import (
     slot_of,
     tile_of,
 )
-from backends.nki.schedules.chunked.rows import first_half, queries, rows_of, twice
+from backends.nki.schedules.chunked.rows import first_half, queries, rows_of
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.shared_keys import (
     heads_per_key,
     keys_are_shared,
+    keys_of,
     select_products,
     select_upto,
     share_products,
-    share_scores,
 )
 from backends.nki.schedules.chunked.slots import turn_slots
 from backends.nki.schedules.chunked.stage import Stage
@@ -56,9 +56,8 @@ def parts(schedule: Schedule) -> tuple[Part, ...]:
         return ((sums, scaled), (), (products, made), (turned,), ())
     if not schedule.shares:
         return ((sums,), (products,), (), (made,))
-    names = ("share_products", "select_products", "share_scores")
-    shared = [Step(name, (group,)) for name in names]
-    return ((shared[0],), (sums,), (shared[1], products), (), (shared[2], made))
+    shared, selected = (Step(name, (group,)) for name in ("share_products", "select_products"))
+    return ((shared,), (sums,), (selected, products), (), (made,))
 
 
 def beside(schedule: Schedule) -> tuple[Part, ...]:
@@ -80,7 +79,6 @@ def functions(schedule: Schedule) -> Iterator[Function]:
     if schedule.shares:
         yield share_products(schedule)
         yield select_products(schedule)
-        yield share_scores(schedule)
     yield _make_scores(schedule)
 
 
@@ -235,44 +233,47 @@ def _multiply_keys(schedule: Schedule) -> Function:
 
 def _make_scores(schedule: Schedule) -> Function:
     doc = (
-        "A^T and P^T: beta_j (k_j . k_i) decay and beta_j (k_j . q_i) decay, j on partitions"
-        f"{', unless slots share them' if schedule.shares else ''}.\n\n"
+        "A^T and P^T: beta_j (k_j . k_i) decay and beta_j (k_j . q_i) decay, j on partitions.\n\n"
         "What no merge reads of A^T may be anything; tokens after i must not count in P^T."
         if schedule.solves
         else "P^T: (k_j . q_i) decay, j on partitions; tokens after i do not count."
     )
     stage = Stage("make_scores", ("group",), doc, schedule.scan.solve_span)
-    used = ("kq_T", "products", "decay_pair" if schedule.scan.before_decay else "decay")
-    if not schedule.shares:
-        _score(schedule, stage, *stage.of_group(*used))
-        return stage.done()
-    stage.of_group()
-    with stage.block.when(compare("==", heads_per_key(), 1)) as block:
-        inside = stage.inside(block)
-        _score(schedule, inside, *inside.tiles("group", *used))
-    return stage.done()
-
-
-def _score(schedule: Schedule, stage: Stage, kq_T: View, products: View, decay: View) -> None:
     block, pairs = stage.block, schedule.scan.before_decay
+    factors = "decay_pair" if pairs else "decay"
+    kq_T, products, decay = stage.of_group("kq_T", "products", factors)
 
     def factor(slot: Number) -> View | Pattern:
         """The decays of a slot, for its rows."""
         if pairs:
             return slot_of(decay, slot, PAIR)
-        return twice(decay, slot) if schedule.solves else slot_of(decay, slot, CHUNK)
+        return _twice(decay, slot) if schedule.solves else slot_of(decay, slot, CHUNK)
 
     scores = block.create(Tile("scores", BOTH, like(kq_T), Space.SBUF))
     beta = beta_of(schedule, stage)
     with block.loop("slot", 0, SLOTS) as (body, slot):
+        place: Number = slot
+        if schedule.shares:
+            place = body.let_named("place", keys_of(slot))
         body.do(
             "scalar_tensor_tensor",
             dst=rows_of(schedule, scores, slot),
-            data=rows_of(schedule, products, slot),
+            data=rows_of(schedule, products, place),
             op0=MULTIPLY,
             operand0=beta(body, slot),
             op1=MULTIPLY,
             operand1=factor(slot),
         )
-    select_upto(block, scores, SLOTS)
+    if schedule.shares:
+        with block.when(compare("==", heads_per_key(), 1)) as alone:
+            select_upto(alone, scores, SLOTS)
+    else:
+        select_upto(block, scores, SLOTS)
     block.put("group", scores=scores)
+    return stage.done()
+
+
+def _twice(decay: View, slot: Number) -> Pattern:
+    """A slot's factor for its k and its q."""
+    steps = ((SLOTS * CHUNK, CHUNK), (ZERO, number(2)), (ONE, CHUNK))
+    return Pattern(decay.tile, steps, slot * CHUNK)

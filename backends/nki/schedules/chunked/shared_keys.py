@@ -7,14 +7,12 @@ SBUF, masked, and read by every slot that has them.
 from __future__ import annotations
 
 from backends.nki.program.build import Block, compare, part
-from backends.nki.program.nodes import F32, Function, Pattern, Space, Tile, View
-from backends.nki.program.numbers import ONE, Name, Number, binary, smallest
+from backends.nki.program.nodes import F32, Function, Pattern, Space, View
+from backends.nki.program.numbers import ONE, Name, Number, binary, product, smallest
 from backends.nki.program.structures import EMPTY, Item, Length, Record, Text
 from backends.nki.schedules.chunked.constants import select
-from backends.nki.schedules.chunked.gates import beta_of
-from backends.nki.schedules.chunked.operators import GREATER_EQUAL, MULTIPLY
-from backends.nki.schedules.chunked.records import BANK, BOTH, CHUNK, PAIR, SLOTS, like, slot_of
-from backends.nki.schedules.chunked.rows import twice
+from backends.nki.schedules.chunked.operators import GREATER_EQUAL
+from backends.nki.schedules.chunked.records import BANK, CHUNK, PAIR, like, slot_of
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.stage import Stage
 from backends.nki.select.layouts import SCALAR
@@ -27,9 +25,9 @@ def distinct_keys(schedule: Schedule) -> Function:
     block, own, of_slot = stage.block, Name("own"), Name("of_slot")
     keys, queries = Name("k_offsets"), Name("q_offsets")
     block.comment("Every lane rounds alike, whatever lanes it meets.")
-    sharing = block.let_named("sharing", schedule.sharing(stage))
-    for name in ("own", "of_slot"):
-        block.let_named(name, EMPTY)
+    sharing = block.let_named("sharing", product(stage.numbers("sizes", *schedule.grouped)))
+    block.let_named("own", EMPTY)
+    block.let_named("of_slot", EMPTY)
     with block.loop("slot", 0, Length(keys)) as (body, slot):
         found = body.let_named("found", Length(own))
         with body.loop("place", 0, Length(own)) as (inner, place):
@@ -44,8 +42,7 @@ def distinct_keys(schedule: Schedule) -> Function:
         with body.when(compare("==", found, Length(own))) as new:
             new.append("own", slot)
         body.append("of_slot", found)
-    fields = (("own", own), ("of_slot", of_slot), ("sharing", sharing))
-    block.let_named("heads", Record(fields))
+    block.let_named("heads", Record((("own", own), ("of_slot", of_slot), ("sharing", sharing))))
     return stage.done("heads")
 
 
@@ -57,6 +54,11 @@ def keys_are_shared() -> Number:
 def heads_per_key() -> Number:
     """How many lanes of the kernel have the same keys."""
     return _heads("sharing")
+
+
+def keys_of(slot: Number) -> Number:
+    """The place of a slot's products among the shared ones."""
+    return Item(_heads("of_slot"), slot)
 
 
 def _heads(field: str) -> Number:
@@ -97,34 +99,6 @@ def select_products(schedule: Schedule) -> Function:
     with stage.block.when(keys_are_shared()) as block:
         (products,) = stage.inside(block).tiles("group", "products")
         select_upto(block, products, Length(_own()))
-    return stage.done()
-
-
-def share_scores(schedule: Schedule) -> Function:
-    """Return the step that makes A^T and P^T of them."""
-    doc = (
-        "A^T and P^T from shared products: beta_j times them and the decay, j on partitions.\n\n"
-        "What no merge reads of A^T may be anything."
-    )
-    stage = Stage("share_scores", ("group",), doc, schedule.scan.solve_span)
-    stage.of_group()
-    with stage.block.when(keys_are_shared()) as block:
-        inside = stage.inside(block)
-        products, decay = inside.tiles("group", "products", "decay")
-        scores = block.create(Tile("scores", BOTH, like(products), Space.SBUF))
-        beta = beta_of(schedule, inside)
-        with block.loop("slot", 0, SLOTS) as (body, slot):
-            place = body.let_named("place", Item(_heads("of_slot"), slot))
-            body.do(
-                "scalar_tensor_tensor",
-                dst=slot_of(scores, slot, PAIR),
-                data=slot_of(products, place, PAIR),
-                op0=MULTIPLY,
-                operand0=beta(body, slot),
-                op1=MULTIPLY,
-                operand1=twice(decay, slot),
-            )
-        block.put("group", scores=scores)
     return stage.done()
 
 
