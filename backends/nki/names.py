@@ -104,26 +104,30 @@ def _clashes(marked: Program) -> tuple[set[str], set[str]]:
     """
     tree = ast.parse(module_text((Entry(marked, ""),), (), origins=False))
     clashes: set[str] = set()
-    for fields in _records(tree).values():
-        clashes |= _both(fields)
+    records: dict[str, set[str]] = {}
     for function in tree.body:
-        here = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
-        here |= {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
-        clashes |= _both(here)
+        clashes |= _both(_bound(function, records))
+    for fields in records.values():
+        clashes |= _both(fields)
     top = {f.name for f in marked.functions} | {c.name for c in marked.constants}
     return clashes, {name.replace(MARK, "") for name in top} | {"len", "max", "min", "range"}
 
 
-def _records(tree: ast.Module) -> dict[str, set[str]]:
-    """The fields of every record, `record["field"]` or `record = {"field": ...}`."""
-    found: dict[str, set[str]] = {}
-    for node in ast.walk(tree):
+def _bound(function: ast.stmt, records: dict[str, set[str]]) -> set[str]:
+    """The names in a function; adds to `records` the fields of each record that it mentions.
+
+    These are `record["field"]` and `record = {"field": ...}`.
+    """
+    found: set[str] = set()
+    for node in ast.walk(function):
         match node:
+            case ast.Name(id=name) | ast.arg(arg=name):
+                found.add(name)
             case ast.Subscript(value=ast.Name(id=record), slice=ast.Constant(value=str(field))):
-                found.setdefault(record, set()).add(field)
+                records.setdefault(record, set()).add(field)
             case ast.Assign(targets=[ast.Name(id=record)], value=ast.Dict(keys=keys)):
                 fields = {str(key.value) for key in keys if isinstance(key, ast.Constant)}
-                found.setdefault(record, set()).update(fields)
+                records.setdefault(record, set()).update(fields)
     return found
 
 
