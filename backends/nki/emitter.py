@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from attrs import frozen
@@ -102,8 +103,27 @@ class NkiEmitter:
         )
 
 
+@frozen(eq=False)
+class _Held:
+    """A plan, told from others by what object it is: comparing two would walk all of both."""
+
+    plan: Plan
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Held) and self.plan is other.plan
+
+    def __hash__(self) -> int:
+        return id(self.plan)
+
+
 def _settled(plan: Plan, target: str) -> Settled:
-    return settled(plan, lambda named: _program(named, target))
+    return _settled_once(_Held(plan), target)
+
+
+@lru_cache(maxsize=8)
+def _settled_once(held: _Held, target: str) -> Settled:
+    """The text, its memory and whether it fits are asked for one after the other."""
+    return settled(held.plan, lambda named: _program(named, target))
 
 
 def _footprint(of: Settled, sizes: Mapping[str, int], lnc: int) -> Footprint:
