@@ -83,11 +83,11 @@ class Core:
     """Engines, rings and exclusive resources of one core."""
 
     program: Program
+    edges: tuple[tuple[Edge, ...], ...] = field(repr=False)
+    """What each instruction waits for; from here on as far as this machine orders it."""
     costs: Costs
     throttle: bool = False
     placed: list[Placed | None] = field(init=False)
-    edges: tuple[tuple[Edge, ...], ...] = field(init=False, repr=False)
-    """What each instruction waits for, as far as this machine orders it."""
     _free: dict[str, tuple[float, int | None]] = field(init=False, factory=dict)
     _ring_free: dict[str, tuple[float, int | None]] = field(init=False, factory=dict)
     _moved: float = field(init=False, default=0.0)
@@ -98,7 +98,6 @@ class Core:
 
     def __attrs_post_init__(self) -> None:
         self.placed = [None] * self.program.size
-        self.edges = self.program.edges
         if not self.costs.machine["dma_unknown_ordered"]:
             self.edges = tuple(
                 held if all(edge.certain for edge in held) else tuple(e for e in held if e.certain)

@@ -110,15 +110,20 @@ class _Object:
     """One memory object: its cells by box."""
 
     cells: dict[Box, _Cell] = field(factory=dict)
+    inherited: set[int] = field(factory=set)
+    """Users of the tiles whose memory this one took, for whom its first writer waited."""
 
     def users(self) -> set[int]:
-        """Everybody who must be done before the memory goes to another tile."""
+        """Everybody who must be done before the memory goes to another tile.
+
+        They come after the first writer, so after whoever used the memory before.
+        """
         users: set[int] = set()
         for cell in self.cells.values():
             users.update(cell.readers)
             users.add(cell.writer)
         users.discard(-1)
-        return users
+        return users - self.inherited
 
 
 def dependencies(trace: Trace, placement: Placement) -> tuple[tuple[Edge, ...], ...]:
@@ -235,7 +240,8 @@ def _find_overlaps(group: list[_Cell]) -> None:
 
 def _inherit(heir: _Object, dead: Iterable[_Object]) -> None:
     """Let whoever first writes a part of the heir wait for the users of the dead."""
-    users = sorted(set().union(*(held.users() for held in dead)))
+    heir.inherited = set().union(*(held.users() for held in dead))
+    users = sorted(heir.inherited)
     for cell in heir.cells.values():
         cell.readers.extend(users)
 

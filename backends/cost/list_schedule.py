@@ -23,7 +23,10 @@ from backends.isa.machine import Machine
 
 def list_scheduled(programs: Sequence[Program], machine: Machine) -> Timeline:
     """Run the programs of one launch with reordering, one per core."""
-    cores = [Core(program, cost_of(program, machine, len(programs))) for program in programs]
+    cores = [
+        Core(program, program.edges, cost_of(program, machine, len(programs)))
+        for program in programs
+    ]
     lanes = [_Lane(core, _priorities(core)) for core in cores]
     waiting: dict[int, dict[int, tuple[int, float, int | None]]] = {}
     while True:
@@ -33,7 +36,7 @@ def list_scheduled(programs: Sequence[Program], machine: Machine) -> Timeline:
             return timeline_of(cores)
         lane = lanes[number]
         at = lane.pick()
-        ready, cause, reason = ready_time(lane.core, at)
+        ready, cause, reason = lane.ready[at]
         meeting = lane.core.program.trace.records[at].barrier
         if meeting is None or len(cores) == 1:
             lane.core.place(at, ready, cause, reason)
@@ -87,6 +90,8 @@ class _Lane:
 
     core: Core
     priority: list[float]
+    ready: dict[int, tuple[float, int | None, str]] = field(init=False, factory=dict)
+    """When the dependencies of an admitted instruction are met, and by what."""
     _queues: dict[str, _Queue] = field(init=False, factory=dict)
     _missing: list[int] = field(init=False)
     _consumers: list[list[int]] = field(init=False)
@@ -105,7 +110,8 @@ class _Lane:
 
     def _admit(self, at: int) -> None:
         queue = self._queues.setdefault(self.core.queue(at), _Queue())
-        heappush(queue.soon, (ready_time(self.core, at)[0], at))
+        self.ready[at] = ready_time(self.core, at)
+        heappush(queue.soon, (self.ready[at][0], at))
 
     def next_start(self) -> float:
         """Return the earliest time at which some queue can start something."""

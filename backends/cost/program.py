@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from attrs import field, frozen
 
-from backends.cost.hazards import Edge, dependencies
+from backends.cost.hazards import Edge, Kind, dependencies
 from backends.cost.placement import Placement, place
 from backends.cost.workload import Transfer, Workload, workload
 from backends.isa.targets import PSUM_BANK_BYTES
@@ -24,6 +26,8 @@ class Program:
     work_of: tuple[int, ...] = field(repr=False)
     """Which of `works` each instruction is."""
     edges: tuple[tuple[Edge, ...], ...] = field(repr=False)
+    deciding: tuple[tuple[Edge, ...], ...] = field(repr=False)
+    """Those of `edges` that can count while every engine keeps program order."""
     banks: tuple[tuple[int, ...], ...] = field(repr=False)
     """PSUM banks that VectorE and ScalarE instructions touch."""
     placement: Placement = field(repr=False)
@@ -47,13 +51,35 @@ def prepare(trace: Trace) -> Program:
     work_of = tuple(
         numbers.setdefault(workload(record, buffers), len(numbers)) for record in trace.records
     )
+    edges = dependencies(trace, placement)
     return Program(
         trace=trace,
         works=tuple(numbers),
         work_of=work_of,
-        edges=dependencies(trace, placement),
+        edges=edges,
+        deciding=tuple(_deciding(held, trace.records) for held in edges),
         banks=tuple(_banks(record, placement) for record in trace.records),
         placement=placement,
+    )
+
+
+def _deciding(held: tuple[Edge, ...], records: Sequence[Record]) -> tuple[Edge, ...]:
+    """Leave out each read that must be over when a later instruction of its engine is waited for.
+
+    An engine lets go of its operands instruction by instruction; transfers overtake one another.
+    """
+    if len(held) == 1:
+        return held
+    last: dict[Engine, int] = {}
+    for edge in held:
+        engine = records[edge.producer].engine
+        last[engine] = max(last.get(engine, -1), edge.producer)
+    return tuple(
+        edge
+        for edge in held
+        if edge.kind is not Kind.FREED
+        or (engine := records[edge.producer].engine) == "dma"
+        or last[engine] == edge.producer
     )
 
 

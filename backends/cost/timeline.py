@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from attrs import field, frozen
 
 from backends.cost.core import Core, Costs, Placed, cost_of, finished
-from backends.cost.hazards import Edge, Kind
+from backends.cost.hazards import Kind
 from backends.cost.program import Program
 from backends.isa.machine import Machine
 
@@ -40,19 +40,14 @@ def ready_time(core: Core, at: int) -> tuple[float, int | None, str]:
     hop = core.costs.machine["hop"]
     latest: tuple[float, int | None, str] = (0.0, None, "")
     for edge in core.edges[at]:
-        met = _met(core, edge, queue, hop)
+        producer = core.placed[edge.producer]
+        assert producer is not None
+        met = producer.visible if edge.kind is Kind.RESULT else producer.release
+        if edge.kind is not Kind.ACCUMULATE and producer.queue != queue:
+            met += hop
         if met > latest[0]:
             latest = (met, edge.producer, _REASONS[edge.kind])
     return latest
-
-
-def _met(core: Core, edge: Edge, queue: str, hop: float) -> float:
-    producer = core.placed[edge.producer]
-    assert producer is not None
-    if edge.kind is Kind.ACCUMULATE:
-        return producer.release
-    met = producer.visible if edge.kind is Kind.RESULT else producer.release
-    return met if producer.queue == queue else met + hop
 
 
 def program_order(
@@ -60,7 +55,8 @@ def program_order(
 ) -> Timeline:
     """Run the programs of one launch, one per core."""
     cores = [
-        Core(program, cost_of(program, machine, len(programs)), throttle) for program in programs
+        Core(program, program.deciding, cost_of(program, machine, len(programs)), throttle)
+        for program in programs
     ]
     nexts = [0] * len(cores)
     waiting: dict[int, dict[int, tuple[int, float, int | None]]] = {}

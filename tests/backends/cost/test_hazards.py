@@ -128,6 +128,19 @@ def test_the_ninth_psum_tile_waits_for_the_first(builder: Builder) -> None:
     assert found[16] == {Edge(0, Kind.FREED), Edge(1, Kind.FREED)}
 
 
+def test_the_third_tile_of_a_bank_waits_for_the_second_alone(builder: Builder) -> None:
+    """Whoever wrote the second waited for the first; no list of users grows along a bank."""
+    trace = builder()
+    weights, out = (trace.tile("sbuf", (128, 128)) for _ in range(2))
+    for _ in range(17):
+        bank = trace.tile("psum", (128, 128))
+        trace.matmul(bank.cut(0, 64), weights, weights.cut(0, 64), accumulate=False)
+        trace.vector("tensor_copy", out, {"src": bank})
+    found = edges(trace)
+    assert found[16] == {Edge(0, Kind.FREED), Edge(1, Kind.FREED)}
+    assert found[32] == {Edge(16, Kind.FREED), Edge(17, Kind.FREED)}
+
+
 def test_sbuf_is_reused_only_when_it_is_full(builder: Builder) -> None:
     trace = builder()
     hbm = trace.tile("hbm", (128, 20_000))

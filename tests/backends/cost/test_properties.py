@@ -86,6 +86,17 @@ def test_a_further_dependency_never_shortens_program_order(
     assert program_order([prepare(more)], MACHINES[target]).end >= before - ROUNDING
 
 
+@settings(deadline=None)
+@given(steps=STEPS)
+def test_dependencies_that_do_not_decide_change_nothing(
+    random_trace: Callable[..., Trace], steps: Any
+) -> None:
+    program = prepare(random_trace(steps))
+    machine = MACHINES["trn2"]
+    every = evolve(program, deciding=program.edges)
+    assert program_order([program], machine).cores == program_order([every], machine).cores
+
+
 @settings(max_examples=50, deadline=None)
 @given(steps=STEPS, scheduler=st.sampled_from(tuple(SCHEDULERS)))
 def test_every_dependency_is_respected(
