@@ -35,6 +35,10 @@ class Simulation(Protocol):
         """Copy what the kernel wrote to its arguments into the caller's arrays."""
 
     @property
+    def instructions(self) -> int:
+        """How many instructions all programs executed."""
+
+    @property
     def traces(self) -> tuple[Any, ...]:
         """One `backends.isa.trace.Trace` per program (core)."""
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from backends.simulator.faults import Fault
 from backends.simulator.geometry import element_indices
+from backends.simulator.layouts import Moves
 from backends.simulator.registers import VirtualRegister
 
 if TYPE_CHECKING:
@@ -37,6 +38,12 @@ class Dynamic:
     """Elements that one step of the index moves."""
     extent: int
     """Number of legal index values: 0 <= value < extent."""
+
+    @property
+    def moves(self) -> Moves:
+        """What a rule may ask of it."""
+        register = isinstance(self.index, VirtualRegister)
+        return self.kind, self.unit, None if register else self.index.layout.rules
 
 
 def index_values(dynamic: Dynamic) -> NDArray[np.int64]:

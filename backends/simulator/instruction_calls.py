@@ -20,6 +20,9 @@ from backends.simulator.location import Location, at_frame
 from backends.simulator.machine import Machine, current
 from backends.simulator.tokens import MemoryRegion
 
+_MOST_PLANS = 4096
+"""Plans kept of launches of one kind; a dropped one costs a check more, nothing else."""
+
 
 @cache
 def instruction(name: str) -> Callable[..., Any]:
@@ -70,6 +73,8 @@ def _plan(machine: Machine, name: str, given: Mapping[str, Any], key: Key) -> Pl
     everywhere = (given.get("name"), tuple(given), key[2:])
     plan: Plan | None = machine.plans.get(everywhere)
     if plan is None:
+        if len(machine.plans) >= _MOST_PLANS:
+            machine.plans.clear()
         plan = machine.plans[everywhere] = checked(machine, name, given)
     else:
         for code, message in plan.warnings:

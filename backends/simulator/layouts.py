@@ -16,8 +16,9 @@ from backends.simulator.geometry import Ints
 from backends.simulator.memory import Storage
 from backends.simulator.tokens import MemoryName, MemoryRegion
 
-Moves = tuple[str, int]
-"""How a run-time index moves a view: kind and unit of a `Dynamic`."""
+Moves = tuple[str, int, "Layout | None"]
+"""How a run-time index moves a view: kind and unit of a `Dynamic`, and the layout of the index for
+every rule (None: a register)."""
 
 _MOST = 100_000
 """Layouts kept; a dropped one costs a check more, nothing else."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
+from functools import lru_cache
 from sys import _getframe
 from types import CodeType
 from typing import Any
@@ -52,7 +53,7 @@ class Machine:
     """Engine name to its accumulator registers, one fp32 per partition."""
     forms: dict[Any, tuple[Form, Any]] = field(factory=dict)
     """Allocations that obey the rules, by the arguments of `nl.ndarray`; each keeps its dtype."""
-    plans: dict[Any, Any] = field(factory=dict)
+    plans: dict[Any, Any] = field()
     """Checked calls of the instruction layer, by instruction, layouts and constants."""
     templates: dict[Any, Template] = field(factory=dict)
     """What calls at their places in the kernel's code come to without data: `short_calls.py`."""
@@ -67,6 +68,10 @@ class Machine:
     @recorder.default
     def _new_recorder(self) -> Recorder:
         return Recorder(alone=self.pair is None)
+
+    @plans.default
+    def _known_plans(self) -> dict[Any, Any]:
+        return _plans(self.target.name, self.options, self.num_programs)
 
     @data.default
     def _holds_data(self) -> bool:
@@ -205,6 +210,12 @@ class Machine:
             (code, message, place.line),
             Diagnostic(code, message, place.span, severity=Severity.WARNING),
         )
+
+
+@lru_cache(maxsize=8)
+def _plans(target: str, options: SimOptions, programs: int) -> dict[Any, Any]:
+    """Return the plans of such launches: kernels are launched again with other values and sizes."""
+    return {}
 
 
 _CURRENT: ContextVar[Machine | None] = ContextVar("simulated program", default=None)

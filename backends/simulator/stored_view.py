@@ -59,7 +59,7 @@ class StoredView:
                 f"a view {list(shape)} of rank {len(shape)}; on-chip views have 2 to "
                 f"{MOST_DIMENSIONS} dimensions",
             )
-        moves = None if dynamic is None else (dynamic.kind, dynamic.unit)
+        moves = None if dynamic is None else dynamic.moves
         layout = layout_of(self.storage, dtype, shape, strides, offset, moves)
         return type(self)(self.storage, layout, offset, dynamic)
 

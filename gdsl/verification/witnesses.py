@@ -71,7 +71,7 @@ def simulate(
 
     def call(arguments: Mapping[str, Any]) -> Outputs:
         outputs, simulation = launch(program, kernel, arguments, lnc=lnc, widen=widen)
-        counts.append(sum(len(trace.records) for trace in simulation.traces))
+        counts.append(simulation.instructions)
         return outputs
 
     result = _run_calls(kernel, trial, bound, call)
