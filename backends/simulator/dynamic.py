@@ -42,8 +42,9 @@ class Dynamic:
     @property
     def moves(self) -> Moves:
         """What a rule may ask of it."""
-        register = isinstance(self.index, VirtualRegister)
-        return self.kind, self.unit, None if register else self.index.layout.rules
+        index = self.index
+        rules = None if isinstance(index, VirtualRegister) else index.layout.rules
+        return self.kind, self.unit, rules
 
 
 def index_values(dynamic: Dynamic) -> NDArray[np.int64]:
