@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -119,4 +119,10 @@ def _decoded(name: str, data: bytes) -> Source:
             f"`{name}` is not UTF-8: byte {error.start} is 0x{data[error.start]:02x}; "
             "save the file as UTF-8"
         ) from error
-    return Source(name, text.replace("\r\n", "\n"))
+    return _source(name, text.replace("\r\n", "\n"))
+
+
+@lru_cache(maxsize=64)
+def _source(name: str, text: str) -> Source:
+    """Return one object for one text, so that what is read again is known to be parsed."""
+    return Source(name, text)

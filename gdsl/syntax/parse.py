@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from lark import Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
@@ -17,8 +19,9 @@ DEEPEST_TREE = 200
 """lark trees deeper than this are refused; an expression of 60 nested terms stays below it."""
 
 
+@lru_cache(maxsize=64)
 def parse(source: Source) -> ast.File:
-    """Return the syntax tree of a text.
+    """Return the syntax tree of a text: the same tree for the same source.
 
     Raises CompileError with one diagnostic, the first syntax error.
     """
