@@ -13,6 +13,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from tests.references import blocks, decode, family, prefill
+from tests.references.pools import pooled
 
 Reference = Callable[[Mapping[str, Any]], dict[str, NDArray[Any]]]
 
@@ -36,6 +37,10 @@ REFERENCES: dict[str, Reference] = {
     "gdn_cte_varlen": partial(prefill.gdn_cte, every=3),
     "gdn_prefill": prefill.gdn_prefill,
     "gdn_prefill_wide_beta": partial(prefill.gdn_prefill, beta_range=2.0, eps=1e-5),
+    "gdn_prefill_pool": pooled(prefill.gdn_prefill, {"pool": "recurrent_state"}, "out"),
+    "kda_prefill_pool": pooled(
+        partial(prefill.kda_prefill, bounded=False), {"pool": "recurrent_state"}, "out"
+    ),
     "kda_cte": prefill.kda_cte,
     "kda_cte_bounded": prefill.kda_cte,
     "kda_cte_checkpoints": partial(prefill.kda_cte, every=3),

@@ -8,15 +8,16 @@ is written, so the slot keeps its bits. A row without an initial state reads slo
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from attrs import define, field
 
 from backends.nki.program.build import Block, part
-from backends.nki.program.nodes import I32, U8, Integers, Tile, View
-from backends.nki.program.numbers import ONE, Literal, Name, Number
+from backends.nki.program.nodes import F32, I32, U8, Integers, Operand, Pattern, Tile, Token, View
+from backends.nki.program.numbers import ONE, ZERO, Literal, Name, Number
 from backends.nki.select.helpers import QUEUE
 from gdsl.ir.dims import Atom, Dim
-from gdsl.ir.kernel import Kernel, State
+from gdsl.ir.kernel import Kernel, Slots, State
 from gdsl.ir.node import Symbol
 
 
@@ -108,3 +109,50 @@ def of_entry(numbers: View, entry: Number) -> View:
 def dimension(dims: tuple[Dim, ...], axis: str) -> int:
     """Which dimension of a tensor an axis is."""
     return next(i for i, dim in enumerate(dims) if isinstance(dim, Atom) and dim.axis == axis)
+
+
+def rows_in_use(
+    block: Block,
+    slots: Slots,
+    tensors: Mapping[Symbol, Tile],
+    partitions: Number,
+    queue: Mapping[str, Operand] = MappingProxyType({}),
+) -> View:
+    """Find the rows that read or write a slot of the pool: 1 or 0, [partitions, batch], f32."""
+    batch, size = Name(slots.batch), Name(slots.axis)
+    shape = (partitions, batch)
+    found: View | None = None
+    for symbol in (slots.read, slots.write):
+        if symbol is None:
+            continue
+        source = tensors[symbol]
+        numbers_sb = block.tile(f"{source.name}_raw_sb", shape, source.element)
+        every = Pattern(source, ((ZERO, partitions), (ONE, batch)), ZERO)
+        block.do("dma_copy", dst=numbers_sb, src=every, **queue)
+        slot_sb = block.tile(f"{source.name}_number_sb", shape, F32)
+        block.do("tensor_copy", dst=slot_sb, src=numbers_sb)
+        positive_sb = block.tile(f"{source.name}_positive_sb", shape, F32)
+        block.do(
+            "tensor_scalar",
+            dst=positive_sb,
+            data=slot_sb,
+            op0=Token("nl.greater_equal"),
+            operand0=Literal(0.0),
+        )
+        valid_sb = block.tile(f"{source.name}_valid_sb", shape, F32)
+        block.do(
+            "scalar_tensor_tensor",
+            dst=valid_sb,
+            data=slot_sb,
+            op0=Token("nl.less"),
+            operand0=size,
+            op1=Token("nl.multiply"),
+            operand1=positive_sb,
+        )
+        if found is not None:
+            block.do(
+                "tensor_tensor", dst=valid_sb, data1=valid_sb, data2=found, op=Token("nl.maximum")
+            )
+        found = valid_sb
+    assert found is not None
+    return found

@@ -20,21 +20,19 @@ SIZES = {
 }  # fmt: skip
 """Axis sizes, all different where a swap could hide; an odd number of heads for each key head."""
 
+SLOTS: dict[str, Any] = {
+    "B": 4,
+    "N": 6,
+    "read": [3, -1, 1, 9],
+    "write": [0, -2, -1, 5],
+    "has_initial_state": [True, True, False, True],
+}
+
 SPECIAL: Mapping[str, Mapping[str, Any]] = {
-    "gdn_tkg_pool": {
-        "B": 4,
-        "N": 6,
-        "read": [3, -1, 1, 9],
-        "write": [0, -2, -1, 5],
-        "has_initial_state": [True, True, False, True],
-    },
-    "gdn_block_tkg_pool": {
-        "B": 4,
-        "N": 6,
-        "read": [3, -1, 1, 9],
-        "write": [0, -2, -1, 5],
-        "has_initial_state": [True, True, False, True],
-    },
+    "gdn_tkg_pool": SLOTS,
+    "gdn_block_tkg_pool": SLOTS,
+    "gdn_prefill_pool": SLOTS | {"valid_len": [7, 5, 0, 3]},
+    "kda_prefill_pool": SLOTS | {"valid_len": [4, 7, 7, 0]},
     "gdn_cte_varlen": {"P": 2, "checkpoint_every": 3, "valid_len": [7, 4]},
     "kda_cte_checkpoints": {"P": 2, "checkpoint_every": 3, "valid_len": [2, 6]},
     "gdn_verify": {"accepted": [0, 7], "valid_len": [4, 7]},

@@ -41,6 +41,10 @@ class Addresses:
         """Where the elements of the lane at hand begin, at a token."""
         return Call(f"{tensor}_offset", (LANE, token, SIZES))
 
+    def row_of(self, lane: Number) -> Number:
+        """The row of the batch that a lane belongs to."""
+        return Call("row_of", (lane, SIZES))
+
     def functions(self) -> Iterator[Function]:
         """For each tensor the function `<tensor>_offset(lane, token, sizes)`."""
         scan = self.scan
@@ -52,6 +56,7 @@ class Addresses:
         if scan.checkpoints is not None:
             output = scan.checkpoints
             yield self._function(output.name, output.dims, output.span, "checkpoint")
+        yield self._row()
 
     def _function(
         self, name: str, dims: Sequence[Dim], origin: Span | None, place: str = "token"
@@ -65,6 +70,14 @@ class Addresses:
             total = total + term
         stage.block.let_named("offset", total)
         return stage.done("offset")
+
+    def _row(self) -> Function:
+        doc = "The row of the batch that a lane belongs to."
+        stage = Stage("row_of", ("lane", "sizes"), doc, self.scan.state.span)
+        row = self._index(self.scan.mapped[0])
+        stage.block.take("sizes", *names_in((row,), known=("lane",)))
+        stage.block.let_named("row", row)
+        return stage.done("row")
 
     def _terms(self, name: str, dims: Sequence[Dim], place: Number) -> list[Number]:
         scan, (steps, begin) = self.scan, self._lies(name, dims)

@@ -23,13 +23,14 @@ from backends.nki.program.nodes import (
 )
 from backends.nki.program.numbers import NONE, ONE, ZERO, Choice, Extent, Literal, Name, Number
 from backends.nki.program.structures import Item, Length, Words
+from backends.nki.schedules.chunked.addresses import LANE
 from backends.nki.schedules.chunked.gate_terms import CHUNKS, FIRST
 from backends.nki.schedules.chunked.operators import LESS
 from backends.nki.schedules.chunked.records import CHUNK, TEAM
+from backends.nki.schedules.chunked.scan import Valid
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.stage import Stage
 from backends.nki.select.layouts import GPSIMD
-from gdsl.ir.kernel import Input
 
 
 def functions(schedule: Schedule) -> Iterator[Function]:
@@ -40,7 +41,7 @@ def functions(schedule: Schedule) -> Iterator[Function]:
     yield _only()
 
 
-def _find(schedule: Schedule, valid: Input) -> Function:
+def _find(schedule: Schedule, valid: Valid) -> Function:
     stage = Stage(
         "find_alive",
         ("tensors", "sizes", "team", "first_chunk", "chunks"),
@@ -50,39 +51,61 @@ def _find(schedule: Schedule, valid: Input) -> Function:
         valid.span,
     )
     block = stage.block
-    schedule.tensors(stage, valid.name)
+    lengths = lengths_in(schedule, valid)
+    block.take("tensors", lengths)
+    if valid.slots is not None:
+        _compare(block, schedule, valid)
+        return stage.done("alive")
     block.let_named("alive", NONE)
-    with block.when(compare("!=", Name(valid.name), NONE)) as given:
-        shape = (CHUNK, Length(TEAM) * CHUNKS)
-        alive = View(Tile("alive", shape, U8, Space.SBUF), shape)
-        given.statements.append(Allocate(alive.tile))
-        token = given.tile("token", (CHUNK, CHUNKS), F32)
-        given.do(
-            "iota",
-            dst=token,
-            pattern=Integers(((CHUNK, CHUNKS),)),
-            offset=FIRST * CHUNK,
-            channel_multiplier=ONE,
-        )
-        with given.loop("place", 0, Length(TEAM)) as (body, place):
-            body.let_named("lane", Item(TEAM, place))
-            length = length_of(body, schedule, valid, CHUNK)
-            body.do(
-                "tensor_scalar",
-                dst=part(alive, None, (place * CHUNKS, CHUNKS)),
-                data=token,
-                op0=LESS,
-                operand0=length,
-            )
+    with block.when(compare("!=", Name(lengths), NONE)) as given:
+        _compare(given, schedule, valid)
     return stage.done("alive")
 
 
-def length_of(block: Block, schedule: Schedule, valid: Input, partitions: Number) -> View:
-    """Bring in how many live tokens the lane at hand has, on `partitions` partitions."""
+def _compare(block: Block, schedule: Schedule, valid: Valid) -> None:
+    """Add what finds the tokens before the length of each lane."""
+    shape = (CHUNK, Length(TEAM) * CHUNKS)
+    alive = View(Tile("alive", shape, U8, Space.SBUF), shape)
+    block.statements.append(Allocate(alive.tile))
+    token = block.tile("token", (CHUNK, CHUNKS), F32)
+    block.do(
+        "iota",
+        dst=token,
+        pattern=Integers(((CHUNK, CHUNKS),)),
+        offset=FIRST * CHUNK,
+        channel_multiplier=ONE,
+    )
+    with block.loop("place", 0, Length(TEAM)) as (body, place):
+        body.let_named("lane", Item(TEAM, place))
+        length = length_of(body, schedule, valid, CHUNK)
+        body.do(
+            "tensor_scalar",
+            dst=part(alive, None, (place * CHUNKS, CHUNKS)),
+            data=token,
+            op0=LESS,
+            operand0=length,
+        )
+
+
+def lengths_in(schedule: Schedule, valid: Valid) -> str:
+    """Return the name, in the record of tensors, of what `length_of` reads."""
+    if valid.slots is not None:
+        return schedule.entries.live_tokens.tile.name
+    assert valid.length is not None
+    return valid.length.name
+
+
+def length_of(block: Block, schedule: Schedule, valid: Valid, partitions: Number) -> View:
+    """Return how many live tokens the lane at hand has, on `partitions` partitions."""
+    if valid.slots is not None:
+        row = schedule.where.row_of(LANE)
+        return part(schedule.entries.live_tokens, (ZERO, partitions), (row, ONE))
+    assert valid.length is not None
     length = block.tile("length", (partitions, ONE), I32)
     length_f32 = block.tile("length_f32", (partitions, ONE), F32)
-    at = schedule.where.offset(valid.name, ZERO)
-    source = Pattern(schedule.contract.tensors[valid.name], ((ZERO, partitions), (ONE, ONE)), at)
+    at = schedule.where.offset(valid.length.name, ZERO)
+    tensor = schedule.contract.tensors[valid.length.name]
+    source = Pattern(tensor, ((ZERO, partitions), (ONE, ONE)), at)
     block.do("dma_copy", dst=length, src=source)
     block.do("tensor_copy", dst=length_f32, src=length, engine=GPSIMD)
     return length_f32

@@ -12,13 +12,14 @@ from backends.nki.program.build import Block, compare, part
 from backends.nki.program.nodes import F32, U8, Function, Pattern, View
 from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, binary
 from backends.nki.program.structures import EMPTY, Item
-from backends.nki.schedules.chunked.alive import length_of
+from backends.nki.schedules.chunked.alive import length_of, lengths_in
 from backends.nki.schedules.chunked.operators import GREATER_EQUAL
 from backends.nki.schedules.chunked.records import CHUNK, KEYS, LANES, TEAM, VALUES, slot_of
+from backends.nki.schedules.chunked.scan import Valid
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.stage import Stage
 from backends.nki.select.layouts import GPSIMD
-from gdsl.ir.kernel import Input, Output
+from gdsl.ir.kernel import Output
 
 EVERY, END, POSITION = Name("every"), Name("end"), Name("position")
 PARAMETERS = ("group", "states", "tensors", "sizes", "team", "step")
@@ -37,8 +38,9 @@ def _store(schedule: Schedule, output: Output) -> Function:
     block = stage.block
     stage.numbers("group", "lanes", "position", "chunk", "keys", "values")
     (high,) = stage.tiles("states", "high")
-    names = (output.name,) if scan.valid is None else (output.name, scan.valid.name)
-    tensor = schedule.tensors(stage, *names)[0]
+    tensor = schedule.contract.outputs[output.name]
+    lengths = "" if scan.valid is None else lengths_in(schedule, scan.valid)
+    block.take("tensors", tensor.name, *((lengths,) if lengths else ()))
     (every, total) = stage.numbers("sizes", "every", "total")
     strides = schedule.strides(stage, output, scan.key_axis, scan.value_axis)
     end = block.let_named("end", (Name("chunk") + Name("step") + 1) * CHUNK)
@@ -54,15 +56,18 @@ def _store(schedule: Schedule, output: Output) -> Function:
         if scan.valid is None:
             body.call("store_rows", hbm, columns, Name("offsets"), *row)
         else:
-            whole, some = body.inner(), body.inner()
+            whole, ended = body.inner(), body.inner()
             whole.call("store_rows", hbm, columns, Name("offsets"), *row)
-            shown = _shown(some, schedule, scan.valid, high)
-            some.call("store_rows", hbm, shown, Name("offsets"), *row)
-            body.decide(compare("==", Name(scan.valid.name), NONE), whole, some)
+            shown = _shown(ended, schedule, scan.valid, high)
+            ended.call("store_rows", hbm, shown, Name("offsets"), *row)
+            if scan.valid.slots is not None:
+                body.extend(ended)
+            else:
+                body.decide(compare("==", Name(lengths), NONE), whole, ended)
     return stage.done()
 
 
-def _shown(block: Block, schedule: Schedule, valid: Input, high: View) -> View:
+def _shown(block: Block, schedule: Schedule, valid: Valid, high: View) -> View:
     """The states of rows that have as many tokens, zeros for the others."""
     shown = block.tile("shown", (KEYS, LANES * VALUES), F32)
     block.do("memset", dst=shown, value=Literal(0.0), engine=GPSIMD)

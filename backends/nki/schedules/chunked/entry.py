@@ -44,6 +44,7 @@ def write_entry(main: Block, schedule: Schedule, before: Before) -> None:
     contract.write_outputs(main)
     contract.write_indices(main)
     before.write(main)
+    schedule.entries.bring_in(main)
     main.banner("Chunks")
     write_lanes(main, schedule)
     _records(main, schedule, fresh)
@@ -53,7 +54,7 @@ def write_entry(main: Block, schedule: Schedule, before: Before) -> None:
 def _fresh_state(main: Block, schedule: Schedule) -> Number:
     """Whether states begin at zero; makes the tensor that the caller did not bring."""
     state = schedule.scan.state
-    if not state.optional:
+    if not state.optional or state.slots is not None:
         return Literal(False)
     fresh = main.let_named("fresh", compare("==", Name(state.argument), NONE))
     tile = schedule.contract.tensors[state.argument]
@@ -80,6 +81,7 @@ def _check_arguments(main: Block, schedule: Schedule) -> None:
 def _records(main: Block, schedule: Schedule, fresh: Number) -> None:
     contract, scan = schedule.contract, schedule.scan
     names = dict.fromkeys((*contract.tensors, *(t.name for t in contract.outputs.values())))
+    names |= dict.fromkeys(schedule.entries.names)
     main.let_named("tensors", Record(tuple((name, Name(name)) for name in names)))
     main.let_named(
         "sizes",

@@ -34,6 +34,7 @@ from backends.nki.schedules.chunked import (
 from backends.nki.schedules.chunked.addresses import Addresses
 from backends.nki.schedules.chunked.around import Around
 from backends.nki.schedules.chunked.before import Before
+from backends.nki.schedules.chunked.entries import Entries
 from backends.nki.schedules.chunked.entry import write_entry
 from backends.nki.schedules.chunked.front import front_of
 from backends.nki.schedules.chunked.prepare import Part, numbers, prepare
@@ -61,7 +62,8 @@ def chunked_program(plan: Plan) -> Program:
     main = Block(Names({p.name for p in parameters}))
     where = Addresses(scan)
     before = Before(contract, front, scan.mapped[0], scan.axis)
-    schedule = Schedule(front.plan, scan, contract, where, Around(scan, contract, where))
+    around, entries = Around(scan, contract, where), Entries(scan, contract)
+    schedule = Schedule(front.plan, scan, contract, where, around, entries)
     write_entry(main, schedule, before)
     schedule.around.select()
     return Program(

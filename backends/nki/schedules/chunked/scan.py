@@ -14,9 +14,20 @@ from backends.nki.select.terms import Known, Leaf
 from gdsl.algorithm.chunk_plan import AnchoredSegments, ChunkPlan, DualSolve, Rows
 from gdsl.algorithm.plan import ChunkedRun
 from gdsl.ir.expr import Ref
-from gdsl.ir.kernel import Input, Kernel, Output, Run, State
+from gdsl.ir.kernel import Input, Kernel, Output, Run, Slots, State
 from gdsl.ir.node import Symbol
 from gdsl.source import Span
+
+
+@frozen
+class Valid:
+    """How many tokens of each row of the batch are live."""
+
+    length: Input | None
+    """As many as this says; None: all."""
+    slots: Slots | None
+    """None of a row that neither reads nor writes a slot of this pool."""
+    span: Span | None
 
 
 @frozen
@@ -38,8 +49,8 @@ class Scan:
     """The factor of the query that is known when the kernel is traced."""
     channels: bool
     """Whether the decay is per channel."""
-    valid: Input | None
-    """The live tokens of each row."""
+    valid: Valid | None
+    """What makes tokens live; None where all are."""
     state: State
     out: Output
     state_out: Output
@@ -63,7 +74,8 @@ class Scan:
     def inputs(self) -> tuple[Input, ...]:
         """The inputs of which lanes or tokens have a part of their own, each once."""
         around = (*self.formulas.gates.inputs.values(), *self.formulas.tokens.inputs.values())
-        named = (self.query, self.key, self.value, self.log, self.beta, self.valid, *around)
+        length = self.valid.length if self.valid is not None else None
+        named = (self.query, self.key, self.value, self.log, self.beta, length, *around)
         own = {self.axis, *self.mapped}
         found = (i for i in named if i is not None and own & set(i.type.axes))
         return tuple({item.name: item for item in found}.values())
@@ -113,7 +125,7 @@ def scan_of(front: Front) -> Scan:
         beta=_principal(betas, run, formulas.key.item),
         scale=factor.value if isinstance(factor, Known) else Literal(1.0),
         channels=channels,
-        valid=next((i for i in kernel.inputs if i.symbol == run.valid_len), None),
+        valid=_valid(kernel, run, state),
         state=state,
         out=others[0],
         state_out=states[0],
@@ -131,12 +143,8 @@ def scan_of(front: Front) -> Scan:
 def _check(kernel: Kernel, run: Run, chunk: ChunkPlan) -> None:
     wrong = None
     state = next(s for s in kernel.states if s.symbol == run.state)
-    if state.slots is not None:
-        wrong = "a pool of states"
-    elif state.accepted is not None:
+    if state.accepted is not None:
         wrong = "a state after the tokens that were kept"
-    elif state.unless is not None:
-        wrong = "a flag that starts rows from zeros"
     elif chunk.substeps is not None:
         wrong = "ordered sub-steps"
     elif any(e.rows is Rows.EXCLUSIVE or e.skip or e.query is None for e in chunk.emits):
@@ -155,6 +163,14 @@ def _check(kernel: Kernel, run: Run, chunk: ChunkPlan) -> None:
             run.span,
             help="use `--set form=recurrent`, token by token",
         )
+
+
+def _valid(kernel: Kernel, run: Run, state: State) -> Valid | None:
+    """What makes tokens of the run live."""
+    length = next((i for i in kernel.inputs if i.symbol == run.valid_len), None)
+    if length is None and state.slots is None:
+        return None
+    return Valid(length, state.slots, length.span if length is not None else state.span)
 
 
 def _before_decay(chunk: ChunkPlan) -> bool:

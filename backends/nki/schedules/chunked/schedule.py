@@ -11,6 +11,7 @@ from backends.nki.program.numbers import Number
 from backends.nki.program.structures import DtypeName, DtypeOf
 from backends.nki.schedules.chunked.addresses import Addresses
 from backends.nki.schedules.chunked.around import Around
+from backends.nki.schedules.chunked.entries import Entries
 from backends.nki.schedules.chunked.formulas import inputs_in
 from backends.nki.schedules.chunked.scan import Scan
 from backends.nki.schedules.chunked.stage import Stage
@@ -28,6 +29,7 @@ class Schedule:
     contract: Contract
     where: Addresses
     around: Around
+    entries: Entries
 
     @property
     def operand(self) -> Element:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from backends.nki.program.build import Block, compare, part
-from backends.nki.program.nodes import F32, Function, Pattern, Space, Tile, Unpack, View
+from backends.nki.program.nodes import F32, I32, Function, Pattern, Space, Tile, Unpack, View
 from backends.nki.program.numbers import (
     NONE,
     ONE,
@@ -25,11 +25,15 @@ from backends.nki.program.structures import Call, Item, Length, tupled
 from backends.nki.schedules.chunked.records import CHUNK, PAIR
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.stage import Stage
+from backends.nki.select.state_moves import SKIP
 
 TENSOR = Tile("tensor", (), F32, Space.ARGUMENT)
 OFFSETS, DISTANCE = Name("offsets"), Name("distance")
 STEP, INNER, TOKENS, WIDTH = Name("step"), Name("inner"), Name("tokens"), Name("width")
 """Elements between tokens, between the elements of a row; tokens of a slot; elements of a row."""
+
+NUMBER = View(Tile("number", (ONE, ONE), I32, Space.SBUF), (ONE, ONE))
+"""Which entry of the tensor is meant, known when the kernel runs."""
 
 Transfer = Callable[[Block, View | Pattern, Pattern], None]
 
@@ -52,6 +56,7 @@ def functions(schedule: Schedule) -> Iterator[Function]:
         "The way back of `load_rows`.",
         lambda block, tile, rows: block.do("dma_copy", dst=rows, src=tile),
     )
+    yield from _entries(schedule)
     yield _gate()
     if any(leaf.wide is None for leaf in schedule.scan.formulas.gates.inputs):
         yield _per_lane()
@@ -119,18 +124,49 @@ def _together(block: Block) -> Iterator[tuple[Block, Block, Number]]:
     block.decide(compare("!=", DISTANCE, NONE), together, apart)
 
 
-def _rows(name: str, tile: str, doc: str, transfer: Transfer) -> Function:
+def _rows(
+    name: str, tile: str, doc: str, transfer: Transfer, indexed_dim: int | None = None
+) -> Function:
+    """Rows there or back; `indexed_dim`: of the entry `number` along this dimension."""
     parameters = (tile, "tensor") if tile == "dst" else ("tensor", tile)
-    stage = Stage(name, (*parameters, "offsets", "step", "inner", "tokens", "width"), doc)
+    number = () if indexed_dim is None else ("number",)
+    row = ("step", "inner", "tokens", "width")
+    stage = Stage(name, (*parameters, "offsets", *number, *row), doc)
     chip = _whole(tile)
-    row = (INNER, WIDTH)
+
+    def rows(steps: tuple[tuple[Number, Number], ...], first: Number) -> Pattern:
+        if indexed_dim is None:
+            return Pattern(TENSOR, steps, first)
+        return Pattern(TENSOR, steps, first, NUMBER, indexed_dim)
+
     with _together(stage.block) as (together, each, slot):
-        steps = ((STEP, TOKENS), (DISTANCE, Name("slots")), row)
+        steps = ((STEP, TOKENS), (DISTANCE, Name("slots")), (INNER, WIDTH))
         every = part(chip, (ZERO, TOKENS), (ZERO, Name("slots") * WIDTH))
-        transfer(together, every, Pattern(TENSOR, steps, offset(ZERO)))
+        transfer(together, every, rows(steps, offset(ZERO)))
         one = part(chip, (ZERO, TOKENS), (slot * WIDTH, WIDTH))
-        transfer(each, one, Pattern(TENSOR, ((STEP, TOKENS), row), offset(slot)))
+        transfer(each, one, rows(((STEP, TOKENS), (INNER, WIDTH)), offset(slot)))
     return stage.done()
+
+
+def _entries(schedule: Schedule) -> Iterator[Function]:
+    """Yield the transfers of what lies in an entry that is known when the kernel runs."""
+    read, write = schedule.entries.read, schedule.entries.write
+    if read is not None:
+        yield _rows(
+            "load_entry",
+            "dst",
+            "`load_rows` from entry `number` of the tensor; nothing where there is no such entry.",
+            lambda block, tile, rows: block.do("dma_copy", dst=tile, src=rows, oob_mode=SKIP),
+            read.dim,
+        )
+    if write is not None:
+        yield _rows(
+            "store_entry",
+            "src",
+            "The way back of `load_entry`.",
+            lambda block, tile, rows: block.do("dma_copy", dst=rows, src=tile, oob_mode=SKIP),
+            write.dim,
+        )
 
 
 def _turned() -> Function:

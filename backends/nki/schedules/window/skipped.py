@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from backends.nki.program.build import Block
-from backends.nki.program.nodes import F32, U8, Pattern, Space, Tile, Token, View
+from backends.nki.program.nodes import U8, Pattern, Space, Tile, Token, View
 from backends.nki.program.numbers import ONE, ZERO, Literal, Name
+from backends.nki.schedules.addresses import rows_in_use
 from backends.nki.schedules.window.tensors import LANES, ROW, ROWS, SYNC, Tensors
 
 
@@ -14,43 +15,9 @@ def write_skipped(block: Block, tensors: Tensors) -> None:
     if state.slots is None:
         return
     block.comment("Rows that neither read nor write a slot of the pool.")
-    batch, size = Name(tensors.filter.batch), Name(state.slots.axis)
-    inputs = {item.symbol: item for item in kernel.inputs}
-    valid: View | None = None
-    for symbol in (state.slots.read, state.slots.write):
-        if symbol is None:
-            continue
-        name = inputs[symbol].name
-        source = tensors.argument(name)
-        numbers_sb = block.tile(f"{name}_raw_sb", (LANES, batch), source.element)
-        every = Pattern(source, ((ZERO, LANES), (ONE, batch)), ZERO)
-        block.do("dma_copy", dst=numbers_sb, src=every, **SYNC)
-        slot_sb = block.tile(f"{name}_number_sb", (LANES, batch), F32)
-        block.do("tensor_copy", dst=slot_sb, src=numbers_sb)
-        positive_sb = block.tile(f"{name}_positive_sb", (LANES, batch), F32)
-        block.do(
-            "tensor_scalar",
-            dst=positive_sb,
-            data=slot_sb,
-            op0=Token("nl.greater_equal"),
-            operand0=Literal(0.0),
-        )
-        valid_sb = block.tile(f"{name}_valid_sb", (LANES, batch), F32)
-        block.do(
-            "scalar_tensor_tensor",
-            dst=valid_sb,
-            data=slot_sb,
-            op0=Token("nl.less"),
-            operand0=size,
-            op1=Token("nl.multiply"),
-            operand1=positive_sb,
-        )
-        if valid is not None:
-            block.do(
-                "tensor_tensor", dst=valid_sb, data1=valid_sb, data2=valid, op=Token("nl.maximum")
-            )
-        valid = valid_sb
-    assert valid is not None
+    batch = Name(tensors.filter.batch)
+    arguments = {i.symbol: tensors.argument(i.name) for i in kernel.inputs}
+    valid = rows_in_use(block, state.slots, arguments, LANES, SYNC)
     skipped_sb = block.tile("skipped_sb", (LANES, batch), U8)
     block.do(
         "tensor_scalar", dst=skipped_sb, data=valid, op0=Token("nl.equal"), operand0=Literal(0.0)
