@@ -124,10 +124,26 @@ def _splits(setting: Setting, axis: str, plans: list[tuple[int, int]]) -> Iterat
         whole = to_arguments(setting.kernel, values, sizes)
         calls = (
             _tokens(setting, values, sizes, axis, slice(0, cut)),
-            _tokens(setting, values, sizes, axis, slice(cut, tokens)),
+            _tokens(setting, _continued(setting, values), sizes, axis, slice(cut, tokens)),
         )
         # Cuts of a short run are many and alike; those around a chunk run everywhere.
         yield Trial(sizes, calls, whole, axis, once=bool(setting.chunk) and tokens <= _EVERY_CUT)
+
+
+def _continued(setting: Setting, values: dict[Part, Array]) -> dict[Part, Array]:
+    """Return the values with which a call goes on where one with these has ended.
+
+    No row starts anew, and a row reads the slot that it wrote.
+    """
+    kernel, found = setting.kernel, dict(values)
+    for state in kernel.states:
+        if state.unless is not None:
+            flag = symbol_part(kernel, state.unless)
+            found[flag] = np.ones_like(values[flag])
+        if state.slots is not None and state.slots.write is not None:
+            written = values[symbol_part(kernel, state.slots.write)]
+            found[symbol_part(kernel, state.slots.read)] = written
+    return found
 
 
 def _tokens(

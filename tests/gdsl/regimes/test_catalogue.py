@@ -197,6 +197,21 @@ def test_a_cut_run_is_the_whole_run_in_pieces() -> None:
         np.testing.assert_array_equal(np.concatenate(pieces, axis=2), trial.whole["query"])
 
 
+def test_the_second_piece_of_a_cut_run_goes_on_where_the_first_one_ended() -> None:
+    """Rows of a pool read the slots that they wrote, and none starts anew."""
+    sizes = {"B": 3, "N": 2, "Hk": 1, "G": 2, "T": 40, "K": 16, "V": 8}
+    found = REGIMES["split"].trials(Setting(gdsl.load("gdn_prefill_pool").kernel, sizes, 0, 16))
+    assert not isinstance(found, Skip)
+    for trial in found:
+        first, second = trial.calls
+        assert trial.whole is not None
+        flag = "has_initial_state"
+        np.testing.assert_array_equal(first[flag], trial.whole[flag])
+        assert not first[flag].all()
+        assert second[flag].all()
+        np.testing.assert_array_equal(second["read"], first["write"])
+
+
 def test_padding_slots_and_reset_poison_what_must_not_be_read() -> None:
     kernel = gdsl.load("gdn_cte_varlen").kernel
     sizes = {axis.name: 2 for axis in kernel.axes} | {"T": 8, "B": 4}
