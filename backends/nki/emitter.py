@@ -127,7 +127,13 @@ def _settled_once(held: _Held, target: str) -> Settled:
 
 
 def _footprint(of: Settled, sizes: Mapping[str, int], lnc: int) -> Footprint:
-    plan, program, sizes = of.plan, of.program, of.sizes(sizes)
+    return _footprint_once(of, tuple(of.sizes(sizes).items()), lnc)
+
+
+@lru_cache(maxsize=32)
+def _footprint_once(of: Settled, named: tuple[tuple[str, int], ...], lnc: int) -> Footprint:
+    """Whether it fits is asked first, then what it takes."""
+    plan, program, sizes = of.plan, of.program, dict(named)
     shapes = {
         p.name: tuple(int(evaluate(size, sizes)) for size in p.tile.shape)
         for p in program.parameters

@@ -50,7 +50,7 @@ KEPT_FIELDS = {"span", "doc", "why"}
 Emit = Callable[[Plan], Program]
 
 
-@frozen
+@frozen(eq=False)
 class Settled:
     """A plan whose names are its own inside of the emitted text, and what they were."""
 
@@ -119,15 +119,26 @@ def _bound(function: ast.stmt, records: dict[str, set[str]]) -> set[str]:
     These are `record["field"]` and `record = {"field": ...}`.
     """
     found: set[str] = set()
-    for node in ast.walk(function):
+    pending: list[ast.AST] = [function]
+    while pending:
+        node = pending.pop()
         match node:
             case ast.Name(id=name) | ast.arg(arg=name):
                 found.add(name)
+                continue
+            case ast.Constant():
+                continue
             case ast.Subscript(value=ast.Name(id=record), slice=ast.Constant(value=str(field))):
                 records.setdefault(record, set()).add(field)
             case ast.Assign(targets=[ast.Name(id=record)], value=ast.Dict(keys=keys)):
                 fields = {str(key.value) for key in keys if isinstance(key, ast.Constant)}
                 records.setdefault(record, set()).update(fields)
+        for field in node._fields:
+            part = getattr(node, field)
+            if isinstance(part, ast.AST):
+                pending.append(part)
+            elif isinstance(part, list):
+                pending.extend(item for item in part if isinstance(item, ast.AST))
     return found
 
 

@@ -36,8 +36,10 @@ from backends.nki.program.numbers import (
     Choice,
     Extent,
     Largest,
+    Literal,
     Name,
     Number,
+    Query,
     Smallest,
     Structure,
 )
@@ -202,6 +204,9 @@ def _calls(value: Number) -> Iterator[str]:
 
 def _parts(value: Number) -> tuple[Number, ...]:
     match value:
+        case Literal() | Name() | Extent() | Query():
+            # By far the most; whether something is a `Structure` takes long to ask.
+            return ()
         case (
             Binary(left=left, right=right)
             | Smallest(left=left, right=right)
