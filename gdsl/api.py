@@ -69,7 +69,7 @@ def check(text: str | Path | Definition) -> tuple[Diagnostic, ...]:
     try:
         module, warnings = file.elaborated
         for kernel in module.kernels:
-            warnings += Compilation(Definition(file, kernel.name)).warnings
+            warnings += Definition(file, kernel.name).compilation(EmitOptions(), {}).warnings
     except CompileError as error:
         return error.diagnostics
     return warnings
@@ -118,7 +118,7 @@ def compile(
     if nki_version is not None:
         _known((nki_version,), registry.emitter().versions, "NKI release")
     options = EmitOptions(_target(target), nki_version, origin)
-    compilation = Compilation(kernel, options, dict(settings or {}))
+    compilation = kernel.compilation(options, settings or {})
     return Program(compilation, compilation.program)
 
 

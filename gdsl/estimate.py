@@ -17,7 +17,7 @@ from gdsl.ir.kernel import Kernel
 from gdsl.ir.work import work
 from gdsl.launch import trace
 from gdsl.nki_source import nki_source
-from gdsl.pipeline import Compilation, Definition
+from gdsl.pipeline import Definition
 from gdsl.profiler import CostOptions, CostReport
 from gdsl.regimes.typed import argument_dtypes, bind_dtypes
 from gdsl.runner import Array
@@ -53,7 +53,7 @@ def estimate(
     `without` names the optional arguments that the caller leaves out; all others are given, which
     is what costs most. The roofline comes from the kernel's declaration, never from the trace.
     """
-    compilation = Compilation(definition, EmitOptions(target), dict(settings or {}))
+    compilation = definition.compilation(EmitOptions(target), settings or {})
     kernel = definition.kernel
     bound = bind_dtypes(kernel, prefer)
     _require_optional(kernel, without)

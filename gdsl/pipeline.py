@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from gdsl.canonical.form import CanonicalKernel
     from gdsl.syntax.ast import File
 
+MOST_COMPILATIONS = 8
+"""Compilations that a definition keeps, those asked for last."""
+
 
 @frozen
 class KernelFile:
@@ -68,6 +71,9 @@ class Definition:
 
     file: KernelFile
     name: str | None = None
+    _compilations: dict[tuple[EmitOptions, str], Compilation] = field(
+        init=False, factory=dict, eq=False, repr=False
+    )
 
     @cached_property
     def kernel(self) -> Kernel:
@@ -102,6 +108,15 @@ class Definition:
             if schedule.kernel == self.kernel.name and fits:
                 return schedule
         return None
+
+    def compilation(self, options: EmitOptions, settings: Mapping[str, Value]) -> Compilation:
+        """The kernel on its way to one target; levels that were computed before are there."""
+        key = (options, repr(list(settings.items())))
+        found = self._compilations.pop(key, None) or Compilation(self, options, dict(settings))
+        if len(self._compilations) >= MOST_COMPILATIONS:
+            del self._compilations[next(iter(self._compilations))]
+        self._compilations[key] = found
+        return found
 
 
 @frozen

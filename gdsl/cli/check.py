@@ -9,7 +9,7 @@ from gdsl.diagnostics.diagnostic import Diagnostic, Severity
 from gdsl.emitter import EmitOptions
 from gdsl.errors import CompileError
 from gdsl.library import locate
-from gdsl.pipeline import Compilation, Definition, KernelFile
+from gdsl.pipeline import Definition, KernelFile
 
 DESCRIPTION = """\
 Parse, check and plan; with -t also map to the target, with --shape also see whether these sizes
@@ -64,7 +64,7 @@ def check(
 ) -> tuple[tuple[Diagnostic, ...], tuple[str, ...]]:
     """Return the findings on one kernel behind the front end, and what to say without errors."""
     settings = arguments.settings(args)
-    compilation = Compilation(definition, EmitOptions(target or "trn2"), settings)
+    compilation = definition.compilation(EmitOptions(target or "trn2"), settings)
     name = definition.kernel.name
     try:
         plan = compilation.plan

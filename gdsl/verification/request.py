@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
+from gdsl.emitter import EmitOptions
 from gdsl.errors import CompileError, UsageError
 from gdsl.ir.kernel import Kernel
 from gdsl.options import TARGETS
-from gdsl.pipeline import Compilation, Definition
+from gdsl.pipeline import Definition
 from gdsl.regimes.base import hidden_axes
 from gdsl.regimes.catalogue import REGIMES
 from gdsl.regimes.trial import Setting, few_heads
@@ -117,7 +118,7 @@ class Request:
         return tuple(found)
 
     def _plan(self, settings: Mapping[str, Value]) -> Plan:
-        return Compilation(self.definition, settings={**self.settings, **settings}).plan
+        return self.definition.compilation(EmitOptions(), {**self.settings, **settings}).plan
 
     def repeat(
         self, regime: str, target: str, lnc: int, precision: str, settings: Mapping[str, Value]

@@ -50,20 +50,15 @@ class _Way:
 
 
 class Work:
-    """Compiles once per target and variant."""
+    """What the regimes of one request share: what is compiled."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self._compiled: dict[tuple[object, ...], Compilation] = {}
 
     def compilation(self, target: str, settings: Settings) -> Compilation:
         """Return the kernel of a variant on its way to a target; every precision is of one text."""
-        key = (target, *settings.items())
-        if key not in self._compiled:
-            chosen = {**self.request.settings, **settings}
-            options = EmitOptions(target)
-            self._compiled[key] = Compilation(self.request.definition, options, chosen)
-        return self._compiled[key]
+        chosen = {**self.request.settings, **settings}
+        return self.request.definition.compilation(EmitOptions(target), chosen)
 
     def plan(self, target: str, settings: Settings) -> Plan:
         """Return the plan of a variant."""

@@ -5,7 +5,7 @@ import pytest
 import gdsl
 from gdsl.emitter import EmitOptions
 from gdsl.errors import CompileError, UsageError
-from gdsl.pipeline import STAGES, Compilation, Definition, KernelFile
+from gdsl.pipeline import MOST_COMPILATIONS, STAGES, Compilation, Definition, KernelFile
 from gdsl.source import Source
 
 TEXT = """\
@@ -40,6 +40,18 @@ def test_levels_are_computed_once() -> None:
     compilation = Compilation(gdsl.load("gdn_tkg"))
     assert compilation.plan is compilation.plan
     assert compilation.definition.kernel is compilation.plan.kernel.kernel
+
+
+def test_a_definition_keeps_its_last_compilations() -> None:
+    definition, options = gdsl.load("gdn_tkg"), EmitOptions()
+    first = definition.compilation(options, {"group": 1})
+    assert definition.compilation(options, {"group": 1}) is first
+    assert definition.compilation(options, {"group": True}) is not first, "another type"
+    assert definition.compilation(EmitOptions("trn3"), {"group": 1}) is not first
+    assert gdsl.compile(definition, "trn2").nki is gdsl.compile(definition, "trn2").nki
+    for group in range(MOST_COMPILATIONS):
+        definition.compilation(options, {"group": 2 + group})
+    assert definition.compilation(options, {"group": 1}) is not first
 
 
 def test_a_stage_before_the_failing_one_still_prints() -> None:
