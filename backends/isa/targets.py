@@ -21,10 +21,6 @@ class Target:
     """Nominal SBUF bytes of one partition."""
     sbuf_usable_bytes: int
     """SBUF bytes of one partition that a kernel may allocate (`nl.tile_size.sbuf_fmax_bytes`)."""
-    moving_free: int
-    """Largest free size of the moving operand of a matmul with an fp32 destination."""
-    moving_free_bf16: int
-    """The same with a bf16 destination (0: no bf16 destination on this generation)."""
     matmul_in_one_bank: bool
     """Whether the destination of one matmul must lie inside one PSUM bank."""
     cores: int
@@ -54,8 +50,6 @@ TARGETS: dict[str, Target] = {
             aliases=("inf2", "gen2"),
             sbuf_bytes=192 * 1024,
             sbuf_usable_bytes=180_224,
-            moving_free=512,
-            moving_free_bf16=0,
             matmul_in_one_bank=True,
             cores=1,
         ),
@@ -65,8 +59,6 @@ TARGETS: dict[str, Target] = {
             aliases=("gen3",),
             sbuf_bytes=224 * 1024,
             sbuf_usable_bytes=212_984,
-            moving_free=512,
-            moving_free_bf16=0,
             matmul_in_one_bank=True,
             cores=2,
         ),
@@ -76,8 +68,6 @@ TARGETS: dict[str, Target] = {
             aliases=("gen4",),
             sbuf_bytes=256 * 1024,
             sbuf_usable_bytes=245_752,
-            moving_free=4096,
-            moving_free_bf16=8192,
             matmul_in_one_bank=False,
             cores=2,
         ),

@@ -13,7 +13,7 @@ from attrs import frozen
 
 Version = str
 VERSIONS: tuple[Version, ...] = ("0.3", "0.4", "0.5", "0.6", "0.7")
-OLDEST, NEWEST = VERSIONS[0], VERSIONS[-1]
+NEWEST = VERSIONS[-1]
 
 Where = Literal["call", "argument", "method", "construct"]
 
@@ -135,28 +135,6 @@ CHANGES: tuple[Change, ...] = (
         removed="0.3",
     ),
     Change("argument", "nki.jit(mode)", "leave it out", deprecated="0.3"),
-)
-
-PORTABLE_INSTRUCTIONS: frozenset[str] = frozenset(
-    {
-        "activation",
-        "activation_reduce",
-        "affine_select",
-        "dma_copy",
-        "dma_transpose",
-        "iota",
-        "memset",
-        "nc_matmul",
-        "nc_stream_shuffle",
-        "nc_transpose",
-        "reciprocal",
-        "scalar_tensor_tensor",
-        "tensor_copy",
-        "tensor_reduce",
-        "tensor_scalar",
-        "tensor_tensor",
-        "tensor_tensor_scan",
-    }
 )
 """Instructions that mean the same, called with keywords, in every release from 0.3 to 0.7."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -41,10 +40,9 @@ def print_error(error: GdslError) -> None:
 def print_findings(findings: Sequence[Diagnostic], *, as_json: bool = False) -> None:
     """Print diagnostics with their source windows, or each as a line of JSON to stdout."""
     if as_json:
-        from gdsl.diagnostics.machine import to_json
+        from gdsl.diagnostics.machine import to_json_lines
 
-        for finding in findings:
-            print(json.dumps(to_json(finding), ensure_ascii=False))
+        print(to_json_lines(findings), end="")
     elif findings:
         from gdsl.diagnostics.text import render
 

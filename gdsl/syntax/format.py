@@ -22,11 +22,6 @@ INDENT = "    "
 _TEXTS_AND_COMMENTS = re.compile(r'"""(?:[^"]|"(?!""))*"""|"[^"\n]*"|#[^\n]*')
 
 
-def format_text(text: str) -> str:
-    """Return the canonical layout of a text. Raises CompileError when it does not parse."""
-    return format_source(Source("<text>", text))
-
-
 def format_source(source: Source) -> str:
     """Return the canonical layout of a source. Raises CompileError when it does not parse."""
     return _Formatter(source, _comments(source)).file(parse(source))

@@ -187,4 +187,3 @@ class Translator:
 
 
 _WRITTEN: dict[type, str] = {Rename: "rename", Index: "index", Shift: "shift", Unpack: "unpack"}
-Translate = Callable[[Expr], Term]

@@ -53,6 +53,8 @@ def check_constants(call: BoundCall) -> None:
 
 def check_arguments(call: BoundCall) -> None:
     """The rules of `call`'s own instruction, in the order of the table."""
+    if call.row.multi_core:
+        movement_rules.two_cores(call)
     for rule in _RULES.get(call.row.name, ()):
         rule(call)
 
@@ -167,8 +169,8 @@ _RULES: dict[str, tuple[Callable[[BoundCall], None], ...]] = {
     "dma_copy": (check_dma_copy,),
     "dma_transpose": (check_dma_transpose,),
     "dma_compute": (check_dma_compute,),
-    "sendrecv": (movement_rules.two_cores, movement_rules.sendrecv),
-    "core_barrier": (movement_rules.two_cores, movement_rules.core_barrier),
+    "sendrecv": (movement_rules.sendrecv,),
+    "core_barrier": (movement_rules.core_barrier,),
     "scalar_tensor_tensor": (_column_type,),
     "tensor_scalar": (_unary_operand, _operand_types),
     "memset": (_memset,),

@@ -9,7 +9,7 @@ from backends.isa.dtypes import DTYPES
 from backends.isa.instructions import ENUMERATIONS, INSTRUCTIONS
 from backends.isa.operators import OPERATORS, TOKENS
 from backends.isa.schema import ON_CHIP, REQUIRED, TILE_KINDS, Instruction, Kind
-from backends.isa.versions import PORTABLE_INSTRUCTIONS, VERSIONS
+from backends.isa.versions import VERSIONS
 
 # Name and arguments in call order of every instruction of the NKI 0.6 reference (0.7 for topk).
 SIGNATURES = """
@@ -141,10 +141,6 @@ def test_versions_and_generations_are_known(row: Instruction) -> None:
     assert all(param.since in VERSIONS for param in row.params)
     assert row.generations
     assert set(row.generations) <= {2, 3, 4}
-
-
-def test_the_portable_subset_is_as_old_as_the_oldest_release() -> None:
-    assert all(INSTRUCTIONS[name].since == VERSIONS[0] for name in PORTABLE_INSTRUCTIONS)
 
 
 @pytest.mark.parametrize(

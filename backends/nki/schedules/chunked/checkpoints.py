@@ -21,7 +21,7 @@ from backends.nki.schedules.chunked.stage import Stage
 from backends.nki.select.layouts import GPSIMD
 from gdsl.ir.kernel import Output
 
-EVERY, END, POSITION = Name("every"), Name("end"), Name("position")
+END, POSITION = Name("end"), Name("position")
 PARAMETERS = ("group", "states", "tensors", "sizes", "team", "step")
 
 

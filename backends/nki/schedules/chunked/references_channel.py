@@ -41,8 +41,6 @@ SUBBLOCK, TILE, ROW = Name("SUBBLOCK"), Name("TILE"), Name("row")
 FIRST = ROW * SUBBLOCK
 """First row of a sub-block within its tile; its reference is in the middle."""
 MIDDLE = FIRST + SUBBLOCK // 2
-REACHED = FIRST + SUBBLOCK
-"""Columns of a tile that the rows of a sub-block meet."""
 
 
 def segments_of(schedule: Schedule) -> AnchoredSegments:
