@@ -136,7 +136,6 @@ CHANGES: tuple[Change, ...] = (
     ),
     Change("argument", "nki.jit(mode)", "leave it out", deprecated="0.3"),
 )
-"""Instructions that mean the same, called with keywords, in every release from 0.3 to 0.7."""
 
 
 def at_least(version: Version, floor: Version) -> bool:
