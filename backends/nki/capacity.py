@@ -112,7 +112,8 @@ def _limit(
                 f"{message}, on {target}",
                 _span(kernel, axis),
                 label=f"{size:,} at this shape",
-                help=f"it fits with `{axis}={best}`",
+                help=f"it fits with `{axis}={best}`"
+                + (f"; else {require.remedy}" if require.remedy else ""),
             )
     return Diagnostic(LIMIT, f"{message}, on {target}", kernel.span)
 

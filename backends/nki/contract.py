@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import assert_never
 
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
 from backends.nki.program.build import Block, compare
 from backends.nki.program.nodes import (
@@ -42,6 +42,16 @@ ELEMENTS = {
     Dtype.I32: I32,
     Dtype.BOOL: U8,
 }
+
+
+@frozen
+class Limit:
+    """How many elements an axis may have, and what a caller with another number of them can do."""
+
+    axis: str
+    most: int
+    least: int = 1
+    remedy: str = ""
 
 
 @define
@@ -183,15 +193,17 @@ class Contract:
     def write_checks(
         self,
         block: Block,
-        limits: Sequence[tuple[str, int]],
+        limits: Sequence[Limit],
         missing: Collection[str] = (),
     ) -> None:
         """Assert the limits of the target and the shape of every tensor that is not `missing`."""
-        for axis, limit in limits:
-            block.require(
-                compare("<=", Name(axis), limit),
-                f"{self.kernel.name} needs {axis} <= {limit}, got {axis} = {{{axis}}}",
-            )
+        for limit in limits:
+            axis = limit.axis
+            for op, bound in ((">=", limit.least), ("<=", limit.most)):
+                if op == "<=" or bound > 1:
+                    message = f"{self.kernel.name} needs {axis} {op} {bound}, got {axis} = "
+                    condition = compare(op, Name(axis), bound)
+                    block.require(condition, f"{message}{{{axis}}}", limit.remedy)
         for argument in self.kernel.call.arguments:
             tile = self.tensors.get(argument.name)
             if tile is None:

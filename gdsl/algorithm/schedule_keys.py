@@ -123,6 +123,15 @@ SCHEDULE_KEYS: dict[str, ScheduleKey] = {
             choices=("f32", "bf16"),
         ),
         ScheduleKey(
+            "key_tiles",
+            int,
+            1,
+            "tiles in which the keys of a head lie on the 128 partitions in a decode or recurrent "
+            "step: 1 for K up to 128, 2 for up to 256, 3 for up to 384, 4 for up to 512",
+            forms=TOKENS,
+            bounds=(1, 4),
+        ),
+        ScheduleKey(
             "shard",
             str,
             "heads",

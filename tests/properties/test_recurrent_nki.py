@@ -55,3 +55,34 @@ def test_the_emitted_kernel_equals_the_interpreter(
 
     check()
     assert emitted == all_switches
+
+
+KEYS = ((2, 3), (2, 129), (2, 256), (3, 300))
+"""Tiles of keys, and how many keys there are."""
+
+
+def test_keys_on_several_tiles(cases: st.SearchStrategy[Any], error: Callable[..., float]) -> None:
+    """The same with more keys than partitions."""
+    drawn: set[tuple[int, int]] = set()
+
+    @settings(
+        max_examples=10, deadline=None, derandomize=True, database=None, phases=(Phase.generate,)
+    )
+    @given(cases, st.sampled_from(KEYS))
+    def check(case: Any, keys: tuple[int, int]) -> None:
+        recurrence, (tiles, size) = case.recurrence, keys
+        if recurrence.steps == "several" and recurrence.emit == "before with bonus":
+            return
+        sizes = {**dict(case.sizes), recurrence.axes[0]: size, "T": 2}
+        kernel, arguments = evolve(case, sizes=tuple(sizes.items()), every=1).built()
+        optional = "" if recurrence.write == "none" else " or zeros"
+        definition = api.loads(recurrence.text.replace(" or zeros", optional))
+        chosen: dict[str, str | int | float | bool] = {**RECURRENT, "key_tiles": tiles}
+        program = api.compile(definition, target="trn2", settings=chosen)
+        single = {name: _single(value) for name, value in arguments.items()}
+        reference = RUNNER.run(kernel, single, RunOptions("float64"))
+        assert error(program.run(single), reference) < 2e-5
+        drawn.add(keys)
+
+    check()
+    assert drawn == set(KEYS)

@@ -151,10 +151,10 @@ class Block:
         """Move names on: `a, b = b, c`."""
         self.statements.append(Rebind(targets, sources))
 
-    def require(self, condition: Number, message: str) -> None:
+    def require(self, condition: Number, message: str, remedy: str = "") -> None:
         """Add an assertion; nothing when it is known to hold."""
         if condition != Literal(True):
-            self.statements.append(Require(condition, message))
+            self.statements.append(Require(condition, message, remedy))
 
     def require_shape(self, tile: Tile) -> None:
         """Add an assertion that an argument has the shape its tile says."""
@@ -254,6 +254,16 @@ def part(view: View, *ranges: tuple[Numeric, Numeric] | None) -> View:
     if all(entry is None for entry in index):
         return view
     return View(view.tile, tuple(shape), tuple(index))
+
+
+def columns_of(view: View, first: Numeric, count: Numeric) -> View:
+    """Return columns first, first + 1, ... of a two-dimensional tile, or of a slice of it."""
+    if view.index is None:
+        return part(view, None, (first, count))
+    partitions, columns = view.index
+    begin = number(first) if columns is None else columns.start + first
+    index = (partitions, Range(begin, begin + count))
+    return View(view.tile, (view.shape[0], number(count)), index)
 
 
 def interleaved(

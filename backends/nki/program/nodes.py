@@ -187,10 +187,14 @@ class If:
 
 @frozen
 class Require:
-    """A contract of the caller: an assertion at trace time. `message` may use `{names}`."""
+    """A contract of the caller: an assertion at trace time. `message` may use `{names}`.
+
+    `remedy` is what a caller can do who cannot keep it; it is no part of the text.
+    """
 
     condition: Number
     message: str
+    remedy: str = ""
 
 
 @frozen

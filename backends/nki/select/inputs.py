@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from attrs import define, evolve, field, frozen
 
-from backends.nki.program.build import Block, compare, part
+from backends.nki.program.build import Block, columns_of, compare, part
 from backends.nki.program.nodes import F32, Element, Function, Pattern, Range, Tile, View
 from backends.nki.program.numbers import (
     NONE,
@@ -87,8 +87,15 @@ class InputSource:
         inner = self.strides.axes[self.strides.axes.index(self.wide) + 1 :]
         return any(axis in self.window.axes for axis in inner)
 
-    def load(self, block: Block, dst: View, layout: Layout) -> None:
-        """Add the DMA that fills `dst`: [rows, wide] in ROWS, [K, rows] in KEYS."""
+    def load(self, block: Block, dst: View, layout: Layout, first_key: Number = ZERO) -> None:
+        """Add the DMA that fills `dst`: [rows, wide] in ROWS, [keys, rows] in KEYS.
+
+        The keys are those from `first_key` on; a value without keys is the same for each.
+        """
+        if first_key != ZERO and self.wide is not None:
+            source = evolve(self, first=self.first + first_key * self.strides.of(self.wide))
+            source.load(block, dst, layout)
+            return
         if self.default is None:
             self._load(block, dst, layout)
             return
@@ -142,7 +149,7 @@ class InputSource:
                 outer={window.axes[0]: entry, **window.outer},
             )
             rows: tuple[Number, Number] = (place, many)
-            held = part(dst, rows, None) if layout is Layout.ROWS else part(dst, None, rows)
+            held = part(dst, rows, None) if layout is Layout.ROWS else columns_of(dst, *rows)
             evolve(self, window=inner)._load(body, held, layout)
 
     def _repeat(

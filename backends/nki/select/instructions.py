@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from backends.nki.program.build import part
-from backends.nki.program.nodes import F32, U8, Access, Pattern, Space, Token
+from backends.nki.program.nodes import F32, U8, Access, Pattern, Space, Token, View
 from backends.nki.program.numbers import ONE, ZERO, Literal, number
 from backends.nki.select.chains import absorbs, activation, pack
 from backends.nki.select.layouts import ACTIVATIONS, FOLDS, GPSIMD, SCALAR, VECTOR, Layout
@@ -87,16 +87,18 @@ def fold_rows(s: Selector, name: str, arg: Term, dst: Access, at: Stage) -> None
     block = s.blocks[at]
     if name == "sum" and arg.wide == s.key_axis and s.key_major(arg):
         # The key axis lies on partitions: TensorE adds over them.
-        keys = s.sizes[s.key_axis]
         total = block.tile(f"sum_{s.algebra.stem(arg)}_psum", (s.rows, ONE), F32, Space.PSUM)
-        block.do(
-            "nc_matmul",
-            dst=total,
-            stationary=s.access(arg, Layout.KEYS, at),
-            moving=part(s.constants.ones(), (0, keys), (0, 1)),
-            is_moving_onezero=True,
-            accumulate=False,
-        )
+        summands = s.access(arg, Layout.KEYS, at)
+        assert isinstance(summands, View)
+        for tile in s.keys:
+            block.do(
+                "nc_matmul",
+                dst=total,
+                stationary=tile.of(summands, s.rows),
+                moving=part(s.constants.ones(), (0, tile.width), (0, 1)),
+                is_moving_onezero=True,
+                accumulate=tile.place > 0,
+            )
         block.do("tensor_copy", dst=dst, src=total, engine=VECTOR)
         return
     if name == "sum" and (square := _square_of(s, arg, at)) is not None:

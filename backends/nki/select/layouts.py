@@ -9,6 +9,7 @@ from attrs import frozen
 
 from backends.nki.program.build import Block
 from backends.nki.program.nodes import BF16, F16, F32, Element, Token, View
+from backends.nki.program.numbers import ZERO, Number
 
 
 class Layout(Enum):
@@ -31,8 +32,8 @@ class Source(Protocol):
     def element(self) -> Element:
         """The tensor's element type."""
 
-    def load(self, block: Block, dst: View, layout: Layout) -> None:
-        """Bring the leaf's values for the rows of the tile into `dst`."""
+    def load(self, block: Block, dst: View, layout: Layout, first_key: Number = ZERO) -> None:
+        """Bring the leaf's values for the rows of the tile into `dst`, keys from `first_key` on."""
 
 
 @frozen

@@ -19,6 +19,7 @@ from backends.nki.program.nodes import (
     Access,
     Element,
     Pattern,
+    Range,
     Space,
     Tile,
     Token,
@@ -28,6 +29,7 @@ from backends.nki.program.numbers import ONE, ZERO, Literal, Number, number
 from backends.nki.select.algebra import Algebra
 from backends.nki.select.constants import PARTITIONS, Constants
 from backends.nki.select.instructions import fold_rows, write
+from backends.nki.select.key_tiles import KeyTiles
 from backends.nki.select.layouts import (
     GPSIMD,
     MULTIPLY,
@@ -46,7 +48,7 @@ from backends.nki.select.terms import (
     Term,
     children,
 )
-from backends.nki.select.turning import repeat, turn
+from backends.nki.select.turning import repeat, turn_to_keys, turn_to_rows
 
 
 @define
@@ -71,12 +73,19 @@ class Selector:
     loaded: dict[Tile, Leaf] = field(factory=dict)
     """Which input each loaded tile holds."""
     uses: Counter[Term] = field(factory=Counter)
+    tiles: int = 1
+    """Tiles on which keys lie."""
     leisure: bool = False
     """Whether what is asked for from the inputs alone is needed late."""
     functions: dict[str, Token] = field(factory=dict)
     """ScalarE's functions that were used, in order."""
 
     # ---- what a term is
+
+    @property
+    def keys(self) -> KeyTiles:
+        """How keys lie on partitions."""
+        return KeyTiles(self.sizes[self.key_axis], self.tiles)
 
     def count_uses(self, roots: Iterable[Term]) -> None:
         """Note how often each term is needed, so that shared ones are computed once."""
@@ -95,18 +104,25 @@ class Selector:
         return bool(wide) and all(self.key_major(child) for child in wide)
 
     def is_tile(self, term: Term, layout: Layout) -> bool:
-        """Whether a term has a value per partition and free index, not just per partition."""
-        return term.wide is not None if layout is Layout.ROWS else term.rows
+        """Whether a term has a value per partition and free index, not just per partition.
+
+        On several tiles of keys a vector along them has more than one column.
+        """
+        if layout is Layout.ROWS:
+            return term.wide is not None
+        return term.rows or (self.tiles > 1 and term.wide is not None)
 
     def width(self, term: Term, layout: Layout) -> Number:
         """Elements per partition."""
         if not self.is_tile(term, layout):
             return ONE
-        return self.rows if layout is Layout.KEYS else self.sizes[str(term.wide)]
+        if layout is Layout.KEYS:
+            return self.tiles * self.rows
+        return self.sizes[str(term.wide)]
 
     def partitions(self, layout: Layout) -> Number:
         """Partitions of a tile."""
-        return self.rows if layout is Layout.ROWS else self.sizes[self.key_axis]
+        return self.rows if layout is Layout.ROWS else self.keys.partitions
 
     # ---- getting at values
 
@@ -206,11 +222,18 @@ class Selector:
         if along_keys and leaf.rows and source.key_major != (layout is Layout.KEYS):
             other = Layout.KEYS if source.key_major else Layout.ROWS
             return self._transposed(leaf, other)
+        if not leaf.rows and layout is Layout.KEYS and self.is_tile(leaf, layout):
+            return self._transposed(leaf, Layout.ROWS)
         if not leaf.rows:
             return self._load_once(leaf, source, layout)
         shape = (self.partitions(layout), self.width(leaf, layout))
         view = self.loads.tile(f"{leaf.name}_{layout.value}", shape, source.element)
-        source.load(self.loads, view, layout)
+        if layout is Layout.KEYS:
+            self.keys.clear(self.loads, view, self.rows)
+            for tile in self.keys:
+                source.load(self.loads, tile.of(view, self.rows), layout, tile.first)
+        else:
+            source.load(self.loads, view, layout)
         self.loaded[view.tile] = leaf
         self.hold(leaf, view, layout)
         return view
@@ -224,7 +247,7 @@ class Selector:
             self.hold(leaf, view, home)
             return self._broadcast(leaf)
         turned = self.new(leaf, layout, F32)
-        self._turn(leaf, view, turned)
+        self._turn(leaf, view, turned, onto=layout)
         self.hold(leaf, turned, layout)
         return turned
 
@@ -249,16 +272,23 @@ class Selector:
         """Write a term that is kept in layout `home` into `dst` of the other one (TensorE)."""
         data = self.value(term, home, term.stage)
         assert isinstance(data, View)
-        self._turn(term, data, dst)
+        self._turn(term, data, dst, onto=Layout.ROWS if home is Layout.KEYS else Layout.KEYS)
 
-    def _turn(self, term: Term, data: View, dst: View) -> None:
-        turn(self.blocks[term.stage], self.algebra.stem(term), data, dst)
+    def _turn(self, term: Term, data: View, dst: View, onto: Layout) -> None:
+        block, stem, rows = self.blocks[term.stage], self.algebra.stem(term), self.rows
+        if onto is Layout.KEYS and not self.is_tile(term, onto):
+            # The same for all rows: one of them.
+            rows, data = ONE, View(data.tile, (ONE, data.shape[1]), (Range(ZERO, ONE), None))
+        if onto is Layout.KEYS:
+            turn_to_keys(block, stem, data, dst, self.keys, rows)
+        else:
+            turn_to_rows(block, stem, data, dst, self.keys, rows)
 
     def _broadcast(self, term: Term) -> View:
         """A column of rows, laid along the free axis and repeated on every key partition."""
         column = self.column(term, Layout.ROWS, term.stage)
-        block, keys = self.blocks[term.stage], self.sizes[self.key_axis]
-        view = repeat(block, self.constants, self.algebra.stem(term), column, (keys, self.rows))
+        block, stem = self.blocks[term.stage], self.algebra.stem(term)
+        view = repeat(block, self.constants, stem, column, self.keys, self.rows)
         self.hold(term, view, Layout.KEYS)
         return view
 

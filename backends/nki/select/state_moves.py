@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from attrs import evolve, frozen
 
-from backends.nki.program.build import Block, part
-from backends.nki.program.nodes import Operand, Pattern, Range, Tile, Token, View
+from backends.nki.program.build import Block, columns_of, part
+from backends.nki.program.nodes import Operand, Pattern, Tile, Token, View
 from backends.nki.program.numbers import ONE, ZERO, Name, Number
 from backends.nki.select.addressing import Strides, strides
 from backends.nki.select.inputs import RowWindow, base_of, entries_of, row_step
@@ -30,6 +30,15 @@ class Index:
     slot: bool = True
 
 
+@frozen
+class Across:
+    """What of a state lies on partitions: indices first, first + 1, ... of one of its axes."""
+
+    axis: str
+    first: Number
+    count: Number
+
+
 def move_states(
     block: Block,
     tile: Tile,
@@ -38,20 +47,20 @@ def move_states(
     rows: tuple[Number, Number],
     delta: Delta,
     chip: View,
+    across: Across,
     *,
     store: bool,
-    values: tuple[Number, Number] | None = None,
     index: Index | None = None,
     ring: Mapping[str, Operand] = {},
 ) -> None:
-    """Add the transfers of the states of rows (first, count): [K, count, V] in HBM.
+    """Add the transfers of the states of rows (first, count), or of a part of each.
 
-    `chip` is [K, count * V]; with `values` (first, count) those alone, [values, count * K]. `index`
-    addresses them on the device. `ring` names the queue.
+    `across` says what is meant: keys, where `chip` is [keys, count * V], or values,
+    [values, count * K]. `index` addresses the states on the device. `ring` names the queue.
     """
     tensor, (first, count) = strides(dims), rows
     apart, step = row_step(tensor, window, tile.name, dims[0].span)
-    width = Name(delta.key_axis if values else delta.value_axis)
+    width = Name(_along(delta, across))
     slot = index is not None and index.slot
     # A slot stands in place of the entry.
     shares = {a: share for a, share in window.shares.items() if not (slot and a == window.axes[0])}
@@ -59,7 +68,7 @@ def move_states(
     options = {**ring, "oob_mode": SKIP} if slot else dict(ring)
 
     def transfer(body: Block, entry: Number, start: Number, many: Number, part_: View) -> None:
-        steps, within = state_steps(tensor, delta, (step, many), values)
+        steps, within = state_steps(tensor, delta, (step, many), across)
         hbm = Pattern(tile, steps, start + within)
         if index is not None:
             number = part(index.numbers, None, (window.number(entry), ONE))
@@ -77,28 +86,16 @@ def move_states(
 
 
 def state_steps(
-    tensor: Strides,
-    delta: Delta,
-    rows: tuple[Number, Number],
-    values: tuple[Number, Number] | None,
+    tensor: Strides, delta: Delta, rows: tuple[Number, Number], across: Across
 ) -> tuple[tuple[tuple[Number, Number], ...], Number]:
     """The access pattern of the states of rows (step, count) as they lie on chip, and its start.
 
-    Partitions first: K, or the `values` (first, count) of states that are stored [V, K].
+    Partitions first: keys, or the values of states that are stored [V, K].
     """
-    K, V = Name(delta.key_axis), Name(delta.value_axis)
-    of_key, of_value = tensor.of(K.name), tensor.of(V.name)
-    if values is None:
-        return ((of_key, K), rows, (of_value, V)), ZERO
-    first, count = values
-    return ((of_value, count), rows, (of_key, K)), first * of_value
+    step, along = tensor.of(across.axis), _along(delta, across)
+    return ((step, across.count), rows, (tensor.of(along), Name(along))), across.first * step
 
 
-def columns_of(view: View, first: Number, count: Number) -> View:
-    """Columns of a tile, or of a slice of it."""
-    if view.index is None:
-        return part(view, None, (first, count))
-    partitions, columns = view.index
-    assert columns is not None
-    start = columns.start + first
-    return View(view.tile, (view.shape[0], count), (partitions, Range(start, start + count)))
+def _along(delta: Delta, across: Across) -> str:
+    """The axis of a state that lies along the free axis."""
+    return delta.value_axis if across.axis == delta.key_axis else delta.key_axis

@@ -84,7 +84,32 @@ def test_a_limit_says_what_where_and_which_size_fits() -> None:
     assert diagnostic.span is not None
     assert diagnostic.span.text == "K"
     assert diagnostic.label == "200 at this shape"
-    assert diagnostic.help == "it fits with `K=128`"
+    assert diagnostic.help is not None
+    assert diagnostic.help.startswith("it fits with `K=128`; else set `key_tiles`: 2 for up to 256")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "sizes", "settings"),
+    [
+        ("gdn_tkg", {"B": 1, "Hv": 8}, {"key_tiles": 2}),
+        ("gdn_cte", {"B": 1, "Hk": 1, "G": 1, "T": 5}, {"form": "recurrent", "key_tiles": 2}),
+    ],
+)
+def test_what_a_limit_advises_helps(kernel: str, sizes: Sizes, settings: dict[str, Any]) -> None:
+    large = {**sizes, "K": 256, "V": 128}
+    (diagnostic,) = found(kernel, large, "trn2", 1)
+    assert diagnostic.help is not None
+    for key in settings:
+        assert key in diagnostic.help
+    assert found(kernel, large, "trn2", 1, **settings) == ()
+
+
+def test_on_several_tiles_a_head_has_so_many_keys_at_most_and_none_is_empty() -> None:
+    sizes = {"B": 1, "Hv": 8, "V": 64}
+    for K, message in ((385, "needs K <= 384"), (4, "needs K >= 5")):
+        (diagnostic,) = found("gdn_tkg", {**sizes, "K": K}, "trn3", 2, key_tiles=3)
+        assert message in diagnostic.message
+    assert found("gdn_tkg", {**sizes, "K": 5}, "trn3", 2, key_tiles=3) == ()
 
 
 def test_a_size_that_is_too_small_is_told_the_smallest_that_fits() -> None:

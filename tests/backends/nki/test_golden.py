@@ -37,6 +37,20 @@ def test_emitted_text_is_the_committed_one(kernel: str) -> None:
     assert program.text == (GOLDEN / f"{kernel}_trn2.py").read_text()
 
 
+def test_text_for_more_keys_is_the_committed_one_and_the_definition() -> None:
+    """`--set key_tiles=2`; an odd number of keys, so that the second tile has one fewer."""
+    definition, path = api.load("kda_tkg"), GOLDEN / "kda_tkg_key_tiles_2_trn2.py"
+    program = api.compile(definition, target="trn2", settings={"key_tiles": 2})
+    assert program.text == path.read_text()
+    sizes = resolve_sizes(definition.kernel, (), {"B": 3, "H": 13, "K": 131, "V": 8})
+    given = random_arguments(definition.kernel, sizes, 0)
+    wanted = dict(api.run(definition, given))
+    out = np.zeros_like(given["v"])
+    result = RUNNER.simulate(path, "kda_tkg", {**given, "out": out}, lnc=2)
+    for found, (name, exact) in zip(result.outputs, wanted.items(), strict=True):
+        np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-5, err_msg=name)
+
+
 def test_emission_does_not_depend_on_what_was_compiled_before() -> None:
     first = api.compile(api.load("gdn_tkg"), target="trn2").text
     api.compile(api.load("kda_tkg"), target="trn2")

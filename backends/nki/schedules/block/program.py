@@ -44,11 +44,14 @@ if TYPE_CHECKING:
 VECTORS = 48
 """Vectors along the values that a tile of rows takes, two tiles at once."""
 
+OF_ITS_OWN = "compute the recurrence in a kernel of its own, where `key_tiles=2` takes 256 keys"
+
 
 def front_of(plan: Plan, sections: Sections, target: str) -> tuple[Sections, Front]:
     """Return what comes before the delta rule of a kernel, and the sections that it leaves."""
     if not sections.projections and not sections.convolutions:
         return sections, Front()
+    _refuse_key_tiles(plan)
     tokens = None
     (token,) = (s.axis for s in sections.body if isinstance(s, Run))
     if sections.projections and token is not None:
@@ -58,6 +61,18 @@ def front_of(plan: Plan, sections: Sections, target: str) -> tuple[Sections, Fro
         sections, tokens = through_hbm(plan, sections, token)
     shard = plan.settings["shard"]
     return sections, BlockFront(sections=sections, target=target, shard=shard, tokens=tokens)
+
+
+def _refuse_key_tiles(plan: Plan) -> None:
+    """Raise CompileError where a head in front of whose rule sections stand has several tiles."""
+    setting = next(setting for setting in plan.resolved if setting.key == "key_tiles")
+    if setting.value != 1:
+        raise refuse(
+            f"`key_tiles={setting.value}` is not possible: channels of a head that come from a "
+            "projection or a convolution lie on 128 partitions at most",
+            setting.span or plan.span,
+            help=f"leave out `key_tiles`, or {OF_ITS_OWN}",
+        )
 
 
 @define(eq=False)
@@ -70,6 +85,7 @@ class BlockFront(Front):
     """The value of that key."""
     tokens: ProjectedTokens | None = field(kw_only=True)
     """What is projected for all tokens first."""
+    more_keys: str = OF_ITS_OWN
     contract: Contract = field(init=False)
     made: Constants = field(init=False)
     addresses: Addresses = field(init=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from backends.nki.contract import Limit
 from backends.nki.program.build import Block, compare
 from backends.nki.program.mentions import names_in
 from backends.nki.program.nodes import F32, Space, Tile
@@ -22,6 +23,7 @@ from backends.nki.schedules.chunked.sharding import ABREAST, as_many, write_lane
 from gdsl.algorithm.inverses import NAMES
 
 PARTITIONS = 128
+MORE_KEYS = "go token by token, with `form=recurrent` and `key_tiles=2` for up to 256 keys"
 MOST_GROUPS = 14
 """Groups in flight that fit SBUF in 16 bits at the largest sizes, chunks of 128 tokens."""
 TEAM, TILES = Name("TEAM"), Name("tiles")
@@ -39,7 +41,7 @@ def write_entry(main: Block, schedule: Schedule, before: Before) -> None:
     contract.write_sizes(main)
     fresh = _fresh_state(main, schedule)
     missing = contract.optional - {scan.state.argument}
-    contract.write_checks(main, ((scan.key_axis, PARTITIONS),), missing)
+    contract.write_checks(main, (Limit(scan.key_axis, PARTITIONS, remedy=MORE_KEYS),), missing)
     _check_arguments(main, schedule)
     contract.write_outputs(main)
     contract.write_indices(main)

@@ -83,9 +83,9 @@ class _Source:
         """The tensor's element type."""
         return self.schedule.contract.tensors[self.item.name].element
 
-    def load(self, block: Block, dst: View, layout: Layout) -> None:
+    def load(self, block: Block, dst: View, layout: Layout, first_key: Number = ZERO) -> None:
         """Bring in the chunks of the team."""
-        del layout
+        del layout, first_key
         given = block.inner()
         if self.leaf.wide is None:
             self._per_lane(given, dst)

@@ -44,6 +44,9 @@ class Front:
     constants: tuple[Constant, ...] = ()
     functions: tuple[Function, ...] = ()
 
+    more_keys: str = "set `key_tiles`: 2 for up to 256 keys a head, 3 for 384, 4 for 512"
+    """What helps where a head has more keys than the text is for."""
+
     def begin(
         self,
         main: Block,

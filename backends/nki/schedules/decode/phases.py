@@ -25,18 +25,19 @@ from backends.nki.program.numbers import ONE, ZERO, Name, Number, smallest
 from backends.nki.schedules.addresses import Addresses
 from backends.nki.schedules.decode.calls import ROWS
 from backends.nki.schedules.decode.order import order_loads, order_preparation
-from backends.nki.schedules.decode.reads import Moving, moving_keys, rounded_state
+from backends.nki.schedules.decode.reads import Moving, moving_keys, read_head
+from backends.nki.schedules.decode.state_tile import StateTile, states_shape
 from backends.nki.schedules.decode.states import load_states, store_states, store_token_states
 from backends.nki.schedules.decode.step import Step, several_steps
 from backends.nki.schedules.decode.turned import (
-    turn_in,
-    turn_out,
+    turn_heads,
     turned_shape,
     value_major,
 )
 from backends.nki.schedules.decode.update import update_head
 from backends.nki.select.constants import Constants
 from backends.nki.select.inputs import RowWindow, store_rows
+from backends.nki.select.key_tiles import KeyTile, KeyTiles
 from backends.nki.select.layouts import SCALAR, TENSOR, Layout
 from backends.nki.select.selector import Selector
 from backends.nki.select.terms import Stage, Term
@@ -78,6 +79,8 @@ class Phases:
     heads: Number
     """Heads of the group."""
     target: str
+    tiles: int
+    """Tiles on which the keys of a head lie."""
     rounds: bool
     """Whether states are rounded to bf16 where they are read (`reads=bf16`)."""
     head: Number
@@ -86,14 +89,14 @@ class Phases:
     """The queue of the states, where they share one with other transfers."""
     blocks: dict[str, Block] = field(init=False)
     selector: Selector = field(init=False)
-    state: View = field(init=False)
-    """States of a group, [K, heads * V]."""
-    arrived: View = field(init=False)
+    state: StateTile = field(init=False)
+    """States of a group, or of a tile of rows."""
+    arrived: StateTile = field(init=False)
     """The same as they came from HBM, if they are stored [V, K] (`decode.turned`)."""
     raw: View = field(init=False)
     """Reads of a group, [V, heads * reads]."""
     keys: View = field(init=False)
-    """Vectors along K of a tile of rows, [K, rows * vectors]."""
+    """Vectors along K of a tile of rows, [K, rows * vectors], one tile of keys after the other."""
     moving: tuple[Moving, ...] = field(init=False)
     """The same, as operands that TensorE multiplies with the states."""
 
@@ -105,6 +108,7 @@ class Phases:
             algebra=self.step.algebra,
             sizes={self.step.delta.key_axis: K, self.step.delta.value_axis: V},
             key_axis=self.step.delta.key_axis,
+            tiles=self.tiles,
             rows=self.window.count,
             sources=self.step.sources,
             constants=self.constants,
@@ -118,6 +122,11 @@ class Phases:
     def sizes(self) -> tuple[Number, Number]:
         """K and V."""
         return Name(self.step.delta.key_axis), Name(self.step.delta.value_axis)
+
+    @property
+    def key_tiles(self) -> KeyTiles:
+        """How the keys of a head lie on partitions."""
+        return KeyTiles(self.sizes[0], self.tiles)
 
     @property
     def stored(self) -> Element:
@@ -136,9 +145,9 @@ class Phases:
     def write(self) -> None:
         """Fill every block."""
         load_states(self)
-        self._turn_heads()
+        turn_heads(self)
         self._transpose_keys()
-        self._read_head()
+        read_head(self)
         deltas = self._group_deltas()
         update_head(self, deltas)
         store_states(self)
@@ -176,70 +185,46 @@ class Phases:
 
     def new_tile(self, count: Number) -> Tile:
         """A tile for `count` new states on their way out."""
-        shape = (self.sizes[0], count * self.sizes[1])
-        return Tile("new_sb", shape, self.stored, Space.SBUF)
+        return Tile("new_sb", self.states_shape(count), self.stored, Space.SBUF)
 
     def leaving_tile(self, count: Number) -> Tile:
         """The same with V on partitions."""
-        return Tile("leaving_sb", turned_shape(self, count), self.stored, Space.SBUF)
+        return Tile("leaving_sb", self.states_shape(count, turned=True), self.stored, Space.SBUF)
+
+    def states_shape(self, of: Number, *, turned: bool = False) -> tuple[Number, Number]:
+        """Shape of a tile for the states of so many heads; `turned`: with V on partitions."""
+        return turned_shape(self, of) if turned else states_shape(self.key_tiles, of, self.sizes[1])
+
+    def states_in(self, tile: View | Tile, of: Number) -> StateTile:
+        """A tile as that of the states of so many heads."""
+        view = View(tile, tile.shape) if isinstance(tile, Tile) else tile
+        return StateTile(view, of, self.sizes[1])
 
     @property
     def leaves_turned(self) -> bool:
         """Whether new states are stored [V, K]."""
         return any(self.turned(output.dims) for output in self.step.states)
 
-    def _turn_heads(self) -> None:
-        """Turn the states of a group one by one; resident ones are turned as they come and go."""
-        if self.resident:
-            return
-        if self.turned(self.step.state.dims):
-            turn_in(self, self.blocks["arrive_head"], self.heads, self.head)
-        if self.leaves_turned:
-            new, leaving = self.new_tile(self.heads), self.leaving_tile(self.heads)
-            source = (View(new, new.shape), self.head * self.sizes[1])
-            into = View(leaving, leaving.shape)
-            turn_out(self, self.blocks["leave_head"], source, into, self.heads, self.head)
-
     # ---- keys
 
     def _transpose_keys(self) -> None:
         block, columns = self.blocks["prepare_rows"], self.step.columns
         self.ask("prepare_rows")
-        rows = self.window.count
+        rows = self.tiles * self.window.count
         names = dict.fromkeys(self.step.algebra.principal(column) for column in columns)
-        shape = (self.sizes[0], len(columns) * rows)
+        shape = (self.key_tiles.partitions, len(columns) * rows)
         self.keys = block.tile(f"{'_'.join(names)}_T_sb", shape, F32)
         for i, column in enumerate(columns):
             self.selector.keys_into(column, every(self.keys, i, len(columns), rows))
         self.moving = moving_keys(self, block)
 
-    def key_columns(self, keys: View, row: Number, first: int, count: int) -> View:
-        """Vectors first, first + 1, ... of one row."""
+    def key_column(self, keys: KeyTile, row: Number, place: int) -> View:
+        """One vector of one row."""
         width = len(self.step.columns)
-        return part(keys, None, (width * row + first, count))
+        per = width * self.window.count
+        return keys.columns(self.keys, per, width * row + place, ONE)
 
     # ---- reads and deltas
-
-    def _read_head(self) -> None:
-        block, count = self.blocks["read_head"], len(self.step.terms.reads)
-        shape = self.raw_shape(self.heads)
-        self.raw = View(Tile("raw_psum", shape, F32, Space.PSUM), shape)
-        rounded = any(moving.rounded for moving in self.moving)
-        low = rounded_state(self, block) if rounded else self.state
-        V = self.sizes[1]
-        with self.value_slices(block) as (body, start, width):
-            place = count * (start // ROWS * self.heads + self.head)
-            column = body.let_named("column", place)
-            for moving in self.moving:
-                states, at = (low, ZERO) if moving.rounded else (self.state, self.place * V)
-                for i, keys in enumerate(moving.keys):
-                    body.do(
-                        "nc_matmul",
-                        dst=part(self.raw, (0, width), (column + moving.first, moving.count)),
-                        stationary=part(states, None, (at + start, width)),
-                        moving=moving.columns(keys, self.lane + self.head),
-                        accumulate=i > 0,
-                    )
 
     def raw_shape(self, heads: Number) -> tuple[Number, Number]:
         """Shape of the reads of a group: values on partitions, 128 at a time, heads behind."""

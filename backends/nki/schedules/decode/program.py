@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 
-from backends.nki.contract import Contract
+from backends.nki.contract import Contract, Limit
 from backends.nki.program.build import Block, Names, compare
 from backends.nki.program.mentions import defined, used
 from backends.nki.program.nodes import (
@@ -42,8 +42,9 @@ from backends.nki.schedules.decode.step import (
 )
 from backends.nki.schedules.decode.tokens import TEAM, Tokens
 from backends.nki.schedules.sharing import share_of
-from backends.nki.select.constants import PARTITIONS, Constants
+from backends.nki.select.constants import Constants
 from backends.nki.select.inputs import RowWindow
+from backends.nki.select.key_tiles import KEYS, KeyTiles
 from gdsl.algorithm.plan import Plan
 
 CONSTANTS = (
@@ -83,9 +84,15 @@ def decode_program(
     main = Block(names)
     main.banner("Sizes and contract")
     contract.write_sizes(main)
-    limits = ((delta.key_axis, PARTITIONS), (delta.value_axis, BANK))
+    tiles = int(plan.settings["key_tiles"])
+    keys = KeyTiles(Name(delta.key_axis), tiles)
+    limits = (
+        Limit(delta.key_axis, keys.most, keys.least, front.more_keys),
+        Limit(delta.value_axis, BANK),
+    )
     contract.write_checks(main, limits, contract.optional)
     _write_missing(main, contract)
+    keys.bind(main)
     contract.write_outputs(main)
     axes = row_axes(state, delta)
     constants = Constants(Block(names), Block(names))
@@ -108,6 +115,7 @@ def decode_program(
         heads=Name("heads"),
         head=Name("head"),
         target=target,
+        tiles=tiles,
         rounds=plan.settings["reads"] == "bf16",
         ring=front.ring,
     )
@@ -135,7 +143,7 @@ def decode_program(
     )
 
 
-_RESERVED = {"row", "rows", "lane", "heads", "count", "raw_psum", "new_sb"}
+_RESERVED = {KEYS, "row", "rows", "lane", "heads", "count", "raw_psum", "new_sb"}
 
 
 def _write_missing(block: Block, contract: Contract) -> None:

@@ -18,8 +18,11 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from backends.nki.program.build import Block, compare, every, part
-from backends.nki.program.nodes import BF16, F32, Element, Token, View
-from backends.nki.program.numbers import ZERO, Number
+from backends.nki.program.nodes import BF16, F32, Element, Space, Tile, Token, View
+from backends.nki.program.numbers import ONE, ZERO, Number, number
+from backends.nki.schedules.decode.calls import ROWS
+from backends.nki.schedules.decode.state_tile import StateTile
+from backends.nki.select.key_tiles import KeyTile
 from backends.nki.select.layouts import GPSIMD, SCALAR
 
 if TYPE_CHECKING:
@@ -43,9 +46,10 @@ class Moving:
     rounded: bool = False
     """Whether they see the state rounded to bf16."""
 
-    def columns(self, keys: View, row: Number) -> View:
-        """The vectors of one row."""
-        return part(keys, None, (self.width * row + self.offset, self.count))
+    def columns(self, tile: KeyTile, keys: View, row: Number, rows: Number) -> View:
+        """The vectors of one of so many rows."""
+        first = self.width * row + self.offset
+        return tile.columns(keys, self.width * rows, first, number(self.count))
 
 
 def moving_keys(phases: Phases, block: Block) -> tuple[Moving, ...]:
@@ -64,21 +68,45 @@ def moving_keys(phases: Phases, block: Block) -> tuple[Moving, ...]:
     return tuple(found)
 
 
-def rounded_state(phases: Phases, block: Block) -> View:
+def read_head(phases: Phases) -> None:
+    """Multiply the state at hand with all vectors that read it."""
+    block, count = phases.blocks["read_head"], len(phases.step.terms.reads)
+    shape, rows = phases.raw_shape(phases.heads), phases.window.count
+    phases.raw = View(Tile("raw_psum", shape, F32, Space.PSUM), shape)
+    rounded = any(moving.rounded for moving in phases.moving)
+    low = _rounded_state(phases, block) if rounded else phases.state
+    with phases.value_slices(block) as (body, start, width):
+        place = count * (start // ROWS * phases.heads + phases.head)
+        column = body.let_named("column", place)
+        for moving in phases.moving:
+            states, at = (low, ZERO) if moving.rounded else (phases.state, phases.place)
+            operands = [(tile, keys) for tile in phases.key_tiles for keys in moving.keys]
+            for i, (tile, keys) in enumerate(operands):
+                body.do(
+                    "nc_matmul",
+                    dst=part(phases.raw, (0, width), (column + moving.first, moving.count)),
+                    stationary=states.some_values(tile, at, start, width),
+                    moving=moving.columns(tile, keys, phases.lane + phases.head, rows),
+                    accumulate=i > 0,
+                )
+
+
+def _rounded_state(phases: Phases, block: Block) -> StateTile:
     """The state at hand in bf16."""
-    K, V = phases.sizes
-    rounded = block.tile("state_bf16_sb", (K, V), BF16)
-    state = part(phases.state, None, (phases.place * V, V))
+    rounded = phases.states_in(block.tile("state_bf16_sb", phases.states_shape(ONE), BF16), ONE)
     mine, others = block.inner(), block.inner()
-    mine.do("tensor_copy", dst=rounded, src=state, engine=SCALAR)
-    others.do("tensor_copy", dst=rounded, src=state, engine=GPSIMD)
+    for tile in phases.key_tiles:
+        dst, state = rounded.heads(tile, ZERO), phases.state.heads(tile, phases.place)
+        mine.do("tensor_copy", dst=dst, src=state, engine=SCALAR)
+        others.do("tensor_copy", dst=dst, src=state, engine=GPSIMD)
     block.decide(compare("==", phases.head % SCALAR_TURN, ZERO), mine, others)
     return rounded
 
 
 def _rounded(phases: Phases, block: Block, count: int) -> View:
     """The first vectors of each row in bf16."""
-    keys, width, rows = phases.keys, len(phases.step.columns), phases.window.count
+    keys, width = phases.keys, len(phases.step.columns)
+    rows = phases.tiles * phases.window.count
     stem = keys.tile.name.removesuffix("_sb")
     rounded = block.tile(f"{stem}_bf16_sb", (keys.shape[0], count * rows), BF16)
     for i in range(count):

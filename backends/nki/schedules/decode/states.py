@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from backends.nki.program.build import Block, compare, part
+from backends.nki.program.build import Block, compare
 from backends.nki.program.nodes import Tile, View
-from backends.nki.program.numbers import NONE, ZERO, Literal, Name, Number, number, smallest
+from backends.nki.program.numbers import NONE, ZERO, Literal, Name, Number, smallest
 from backends.nki.refusal import refuse
 from backends.nki.schedules.addresses import dimension
 from backends.nki.schedules.decode.ended import entries_of_token
-from backends.nki.schedules.decode.turned import slice_of, turn_in, turn_out, turned_shape
+from backends.nki.schedules.decode.state_tile import StateTile
+from backends.nki.schedules.decode.turned import slice_of, turn_in, turn_out
 from backends.nki.select.layouts import GPSIMD, SCALAR
-from backends.nki.select.state_moves import Index, move_states
+from backends.nki.select.state_moves import Across, Index, move_states
 from gdsl.ir.dims import Atom, Dim
 from gdsl.ir.kernel import Output
 
@@ -25,48 +26,49 @@ LOAD = 8
 
 
 def load_states(phases: Phases) -> None:
-    (K, V), block = phases.sizes, phases.blocks["load_states"]
+    block, state = phases.blocks["load_states"], phases.step.state
     heads = phases.window.count if phases.resident else phases.heads
-    phases.state = chip = block.tile("state_sb", (K, heads * V), phases.held)
-    state = phases.step.state
+    chip = phases.states_in(block.tile("state_sb", phases.states_shape(heads), phases.held), heads)
+    phases.state = chip
     turned = phases.turned(state.dims)
     if turned or phases.held != phases.stored:
-        shape = turned_shape(phases, heads) if turned else phases.state.shape
-        chip = phases.arrived = block.tile("arrived_sb", shape, phases.stored)
+        arrived = block.tile("arrived_sb", phases.states_shape(heads, turned=turned), phases.stored)
+        chip = phases.arrived = phases.states_in(arrived, heads)
     pool, index = phases.contract.tensors[state.argument], _read_index(phases)
     if state.slots is not None:
-        block.do("memset", dst=chip, value=Literal(0.0), engine=GPSIMD)
+        block.do("memset", dst=chip.view, value=Literal(0.0), engine=GPSIMD)
         rows = (Name("row"), heads)
-        _transfer(phases, block, pool, state.dims, rows, (chip, heads), store=False, index=index)
+        _transfer(phases, block, pool, state.dims, rows, chip, store=False, index=index)
     elif state.argument in phases.contract.optional:
         zeros, given = block.inner(), block.inner()
-        zeros.do("memset", dst=chip, value=Literal(0.0), engine=GPSIMD)
-        _fetch_states(phases, given, pool, (chip, heads), index)
+        zeros.do("memset", dst=chip.view, value=Literal(0.0), engine=GPSIMD)
+        _fetch_states(phases, given, pool, chip, index)
         missing = compare("==", Name(state.argument), NONE)
         if state.inplace:
             missing = Name(f"{state.argument}_missing")
         block.decide(missing, zeros, given)
     else:
-        _fetch_states(phases, block, pool, (chip, heads), index)
+        _fetch_states(phases, block, pool, chip, index)
     if turned and phases.resident:
         with block.loop("head", 0, heads) as (body, head):
-            turn_in(phases, body, heads, head)
+            turn_in(phases, body, head)
     elif phases.held != phases.stored:
         with block.loop("start", 0, heads, LOAD) as (body, start):
-            columns = (start * V, smallest(LOAD, heads - start) * V)
-            dst, src = (part(tile, None, columns) for tile in (phases.state, chip))
-            body.do("tensor_copy", dst=dst, src=src, engine=SCALAR)
+            count = smallest(LOAD, heads - start)
+            for keys in phases.key_tiles:
+                dst, src = (held.heads(keys, start, count) for held in (phases.state, chip))
+                body.do("tensor_copy", dst=dst, src=src, engine=SCALAR)
 
 
 def _fetch_states(
-    phases: Phases, block: Block, pool: Tile, chip: tuple[View, Number], index: Index | None
+    phases: Phases, block: Block, pool: Tile, chip: StateTile, index: Index | None
 ) -> None:
     dims = phases.step.state.dims
     if phases.step.state.unless is not None:
         block.comment("Rows that start anew are not read: they begin with zeros.")
-        block.do("memset", dst=chip[0], value=Literal(0.0), engine=GPSIMD)
-    with block.loop("start", 0, chip[1], LOAD) as (body, start):
-        count = body.let_named("count", smallest(LOAD, chip[1] - start))
+        block.do("memset", dst=chip.view, value=Literal(0.0), engine=GPSIMD)
+    with block.loop("start", 0, chip.of, LOAD) as (body, start):
+        count = body.let_named("count", smallest(LOAD, chip.of - start))
         rows = (Name("row") + start, count)
         _transfer(phases, body, pool, dims, rows, chip, start, store=False, index=index)
 
@@ -82,10 +84,11 @@ def store_states(phases: Phases) -> None:
         return
     for output in phases.step.states:
         tensor, rows = phases.contract.outputs[output.name], (Name("row"), count)
-        new, of, start = phases.new_tile(count), number(count), number(0)
+        start: Number = ZERO
+        chip = phases.states_in(phases.new_tile(count), count)
         if phases.turned(output.dims):
-            new, of, start = phases.leaving_tile(phases.heads), phases.heads, Name("start")
-        chip = (View(new, new.shape), of)
+            start = Name("start")
+            chip = phases.states_in(phases.leaving_tile(phases.heads), phases.heads)
         _transfer(phases, block, tensor, output.dims, rows, chip, start, store=True, index=index)
 
 
@@ -96,18 +99,18 @@ def _store_resident(
     first, count = Name("lane") + Name("start"), Name("count")
     for output in outputs:
         tensor, at = phases.contract.outputs[output.name], (Name("row") + first, count)
-        chip, start, V = (phases.state, phases.window.count), first, phases.sizes[1]
-        if not phases.turned(output.dims) and tensor.element != phases.held:
-            leaving = block.tile("leaving_sb", (phases.sizes[0], count * V), tensor.element)
-            new = part(phases.state, None, (first * V, count * V))
-            block.do("tensor_copy", dst=leaving, src=new, engine=GPSIMD)
-            chip, start = (leaving, count), ZERO
-        if phases.turned(output.dims):
-            leaving = block.tile("leaving_sb", turned_shape(phases, count), tensor.element)
+        chip, start, turned = phases.state, first, phases.turned(output.dims)
+        if turned or tensor.element != phases.held:
+            shape = phases.states_shape(count, turned=turned)
+            leaving = block.tile("leaving_sb", shape, tensor.element)
+            chip, start = phases.states_in(leaving, count), ZERO
+        if turned:
             with block.loop("head", 0, count) as (each, head):
-                old = (phases.state, (first + head) * V)
-                turn_out(phases, each, old, leaving, count, head)
-            chip, start = (leaving, count), ZERO
+                turn_out(phases, each, (phases.state, first + head), (chip, head))
+        elif chip is not phases.state:
+            for keys in phases.key_tiles:
+                dst, new = chip.heads(keys, ZERO, count), phases.state.heads(keys, first, count)
+                block.do("tensor_copy", dst=dst, src=new, engine=GPSIMD)
         _transfer(phases, block, tensor, output.dims, at, chip, start, store=True, index=index)
 
 
@@ -123,13 +126,11 @@ def store_token_states(phases: Phases) -> None:
     _store_resident(phases, block, step.token_states, alive)
     count = Name("count")
     for output in step.token_states:
-        shape: tuple[Number, ...] = (phases.sizes[0], LOAD * phases.sizes[1])
-        if phases.turned(output.dims):
-            shape = turned_shape(phases, Literal(LOAD))
+        shape = phases.states_shape(Literal(LOAD), turned=phases.turned(output.dims))
         tensor = phases.contract.outputs[output.name]
         zeros = phases.constants.zeros(shape, tensor.element)
         rows = (Name("row") + Name("lane") + Name("start"), count)
-        chip = (zeros, Literal(LOAD))
+        chip = phases.states_in(zeros, Literal(LOAD))
         _transfer(phases, block, tensor, output.dims, rows, chip, store=True, index=ended)
 
 
@@ -184,33 +185,35 @@ def _transfer(
     tensor: Tile,
     dims: tuple[Dim, ...],
     rows: tuple[Number, Number],
-    chip: tuple[View, Number],
+    chip: StateTile,
     start: Number = ZERO,
     *,
     store: bool,
     index: Index | None,
 ) -> None:
     """Move the states of rows (first, count) to or from head `start` of a tile of so many."""
-    (tile, of), count, V, step = chip, rows[1], phases.sizes[1], phases.step
+    count, delta = rows[1], phases.step.delta
 
-    def move(body: Block, held: View, values: tuple[Number, Number] | None) -> None:
+    def move(body: Block, held: View, across: Across) -> None:
         move_states(
             body,
             tensor,
             dims,
             phases.window,
             rows,
-            step.delta,
+            delta,
             held,
+            across,
             store=store,
-            values=values,
             index=index,
             ring=phases.ring,
         )
 
     if not phases.turned(dims):
-        move(block, part(tile, None, (start * V, count * V)), None)
+        for keys in phases.key_tiles:
+            held = chip.heads(keys, start, count)
+            move(block, held, Across(delta.key_axis, keys.first, keys.width))
         return
     with phases.value_slices(block) as (body, first, width):
-        values = (first, width)
-        move(body, slice_of(phases, tile, of, (start, count), values), values)
+        held = slice_of(phases, chip, (start, count), (first, width))
+        move(body, held, Across(delta.value_axis, first, width))

@@ -15,12 +15,14 @@ from backends.nki.program.nodes import Space, View
 from backends.nki.program.numbers import ONE, ZERO, Number, smallest
 from backends.nki.schedules.decode.calls import ROWS
 from backends.nki.select.addressing import strides
+from backends.nki.select.key_tiles import KeyTile
 from backends.nki.select.layouts import SCALAR, TENSOR, VECTOR
 from gdsl.canonical.form import Delta
 from gdsl.ir.dims import Dim
 
 if TYPE_CHECKING:
     from backends.nki.schedules.decode.phases import Phases
+    from backends.nki.schedules.decode.state_tile import StateTile
 
 SCALAR_TURN = 2
 """ScalarE brings one new state in so many out of PSUM, VectorE the others."""
@@ -39,46 +41,65 @@ def turned_shape(phases: Phases, heads: Number) -> tuple[Number, Number]:
 
 
 def slice_of(
-    phases: Phases,
-    tile: View,
-    of: Number,
-    heads: tuple[Number, Number],
-    values: tuple[Number, Number],
+    phases: Phases, tile: StateTile, heads: tuple[Number, Number], values: tuple[Number, Number]
 ) -> View:
-    """Values (start, width) of heads (first, count) in a tile of `of` states."""
+    """Values (start, width) of heads (first, count)."""
     K = phases.sizes[0]
     (first, count), (start, width) = heads, values
-    return part(tile, (ZERO, width), ((start // ROWS * of + first) * K, count * K))
+    return part(tile.view, (ZERO, width), ((start // ROWS * tile.of + first) * K, count * K))
 
 
-def turn_in(phases: Phases, block: Block, of: Number, head: Number) -> None:
-    """Put state `head` of the `of` that arrived at its place among the states, [K, V]."""
-    K, V = phases.sizes
-    turned = block.tile("state_T_psum", (K, V), phases.stored, Space.PSUM)
-    with phases.value_slices(block) as (body, start, width):
-        source = slice_of(phases, phases.arrived, of, (head, ONE), (start, width))
-        dst = part(turned, None, (start, width))
-        body.do("nc_transpose", dst=dst, data=source, engine=TENSOR)
-    place = part(phases.state, None, (head * V, V))
-    block.do("tensor_copy", dst=place, src=turned, engine=SCALAR)
+def keys_of(
+    phases: Phases, tile: StateTile, head: Number, keys: KeyTile, values: tuple[Number, Number]
+) -> View:
+    """The same of one head, in one tile of keys."""
+    start, width = values
+    first = (start // ROWS * tile.of + head) * phases.sizes[0] + keys.first
+    return part(tile.view, (ZERO, width), (first, keys.width))
+
+
+def turn_in(phases: Phases, block: Block, head: Number) -> None:
+    """Put one of the states that arrived at its place among the states, [K, V]."""
+    V = phases.sizes[1]
+    for keys in phases.key_tiles:
+        turned = block.tile("state_T_psum", (keys.width, V), phases.stored, Space.PSUM)
+        with phases.value_slices(block) as (body, start, width):
+            source = keys_of(phases, phases.arrived, head, keys, (start, width))
+            dst = part(turned, None, (start, width))
+            body.do("nc_transpose", dst=dst, data=source, engine=TENSOR)
+        place = phases.state.heads(keys, head)
+        block.do("tensor_copy", dst=place, src=turned, engine=SCALAR)
 
 
 def turn_out(
     phases: Phases,
     block: Block,
-    source: tuple[View, Number],
-    leaving: View,
-    of: Number,
-    head: Number,
+    source: tuple[StateTile, Number],
+    leaving: tuple[StateTile, Number],
 ) -> None:
-    """Put the state that begins at a column of a tile at place `head` of the `of` that leave."""
-    K, (tile, column) = phases.sizes[0], source
+    """Put a state among those that leave; both a tile and which of its heads."""
+    K, (tile, head) = phases.sizes[0], source
     with phases.value_slices(block) as (body, start, width):
         turned = body.tile("new_T_psum", (width, K), phases.held, Space.PSUM)
-        data = part(tile, None, (column + start, width))
-        body.do("nc_transpose", dst=turned, data=data, engine=TENSOR)
-        dst = slice_of(phases, leaving, of, (head, ONE), (start, width))
+        for keys in phases.key_tiles:
+            data = tile.some_values(keys, head, start, width)
+            into = part(turned, None, (keys.first, keys.width))
+            body.do("nc_transpose", dst=into, data=data, engine=TENSOR)
+        dst = slice_of(phases, leaving[0], (leaving[1], ONE), (start, width))
         mine, others = body.inner(), body.inner()
         mine.do("tensor_copy", dst=dst, src=turned, engine=SCALAR)
         others.do("tensor_copy", dst=dst, src=turned, engine=VECTOR)
-        body.decide(compare("==", head % SCALAR_TURN, ZERO), mine, others)
+        body.decide(compare("==", leaving[1] % SCALAR_TURN, ZERO), mine, others)
+
+
+def turn_heads(phases: Phases) -> None:
+    """Turn the states of a group one by one; resident ones are turned as they come and go."""
+    if phases.resident:
+        return
+    head, heads = phases.head, phases.heads
+    if phases.turned(phases.step.state.dims):
+        turn_in(phases, phases.blocks["arrive_head"], head)
+    if phases.leaves_turned:
+        new = phases.states_in(phases.new_tile(heads), heads)
+        leaving = phases.states_in(phases.leaving_tile(heads), heads)
+        turn_out(phases, phases.blocks["leave_head"], (new, head), (leaving, head))
