@@ -104,6 +104,15 @@ def test_what_a_limit_advises_helps(kernel: str, sizes: Sizes, settings: dict[st
     assert found(kernel, large, "trn2", 1, **settings) == ()
 
 
+@pytest.mark.parametrize("kernel", ["gdn_block_tkg", "gdn_mixer_prefill"])
+def test_channels_of_a_convolution_want_a_kernel_of_their_own(kernel: str) -> None:
+    sizes = {"B": 1, "T": 5, "Hid": 256, "Hk": 1, "G": 1, "K": 256, "V": 128, "W": 4}
+    axes = {axis.name for axis in api.load(kernel).kernel.axes}
+    diagnostic, *_ = found(kernel, {a: n for a, n in sizes.items() if a in axes}, "trn2", 1)
+    assert diagnostic.help is not None
+    assert "compute the recurrence in a kernel of its own" in diagnostic.help
+
+
 def test_on_several_tiles_a_head_has_so_many_keys_at_most_and_none_is_empty() -> None:
     sizes = {"B": 1, "Hv": 8, "V": 64}
     for K, message in ((385, "needs K <= 384"), (4, "needs K >= 5")):

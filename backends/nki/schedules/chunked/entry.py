@@ -24,6 +24,8 @@ from gdsl.algorithm.inverses import NAMES
 
 PARTITIONS = 128
 MORE_KEYS = "go token by token, with `form=recurrent` and `key_tiles=2` for up to 256 keys"
+OF_ITS_OWN = f"compute the recurrence in a kernel of its own, and {MORE_KEYS}"
+"""The same where sections stand in front."""
 MOST_GROUPS = 14
 """Groups in flight that fit SBUF in 16 bits at the largest sizes, chunks of 128 tokens."""
 TEAM, TILES = Name("TEAM"), Name("tiles")
@@ -41,7 +43,9 @@ def write_entry(main: Block, schedule: Schedule, before: Before) -> None:
     contract.write_sizes(main)
     fresh = _fresh_state(main, schedule)
     missing = contract.optional - {scan.state.argument}
-    contract.write_checks(main, (Limit(scan.key_axis, PARTITIONS, remedy=MORE_KEYS),), missing)
+    alone = not before.front.projected and not before.front.filtered
+    remedy = MORE_KEYS if alone else OF_ITS_OWN
+    contract.write_checks(main, (Limit(scan.key_axis, PARTITIONS, remedy=remedy),), missing)
     _check_arguments(main, schedule)
     contract.write_outputs(main)
     contract.write_indices(main)
