@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +13,7 @@ from gdsl.emitter import NkiProgram
 from gdsl.errors import RunError
 from gdsl.ir.dtypes import Dtype
 from gdsl.ir.kernel import Kernel
-from gdsl.ir.size_plan import size_plan
+from gdsl.ir.size_plan import FromTokens, size_plan
 from gdsl.ir.sizes import SizeError, solve_sizes
 from gdsl.ir.types import DtypeVar
 from gdsl.runner import Array
@@ -34,8 +35,10 @@ def launch(
 ) -> tuple[dict[str, Array], Simulation]:
     """Run the program's text and return (outputs by name, what the simulator saw).
 
-    Caller-allocated outputs are handed in full of NaN. `widen` keeps every float in fp32. Nothing
-    that the caller owns is written to. Raises RunError, and the simulator's faults.
+    Caller-allocated outputs are handed in full of NaN. A call too short for a checkpoint returns
+    none, though the text, for which no tensor is empty, returns one entry of zeros. `widen` keeps
+    every float in fp32. Nothing that the caller owns is written to. Raises RunError, and the
+    simulator's faults.
     """
     known = {argument.name: argument for argument in kernel.call.arguments}
     for name in arguments:
@@ -49,7 +52,22 @@ def launch(
     simulation = registry.simulator().simulate(
         program.text, program.entry, given, target=program.target, lnc=lnc, widen=widen
     )
-    return dict(zip(program.returns, simulation.outputs, strict=True)), simulation
+    outputs = dict(zip(program.returns, simulation.outputs, strict=True))
+    return _without_fillers(kernel, arguments, outputs), simulation
+
+
+def _without_fillers(
+    kernel: Kernel, arguments: Arguments, outputs: dict[str, Array]
+) -> dict[str, Array]:
+    """Return the outputs, those that have no elements by definition without any."""
+    if all(step.every == 1 for step in size_plan(kernel).steps if isinstance(step, FromTokens)):
+        return outputs
+    sizes = argument_sizes(kernel, arguments)
+    shapes = {output.name: tensor_shape(output.dims, sizes) for output in kernel.outputs}
+    return {
+        name: array if math.prod(shapes[name]) else np.empty(shapes[name], array.dtype)
+        for name, array in outputs.items()
+    }
 
 
 def trace(program: NkiProgram, kernel: Kernel, arguments: Arguments, *, lnc: int = 1) -> Simulation:

@@ -7,6 +7,7 @@ from typing import assert_never
 
 from attrs import define, evolve, field, frozen
 
+from backends.nki.no_states import write_no_states
 from backends.nki.program.build import Block, compare
 from backends.nki.program.nodes import (
     BF16,
@@ -24,7 +25,18 @@ from backends.nki.program.nodes import (
     View,
     dtype_of,
 )
-from backends.nki.program.numbers import NONE, ONE, ZERO, Choice, Extent, Name, Number, product
+from backends.nki.program.numbers import (
+    NONE,
+    ONE,
+    ZERO,
+    Choice,
+    Extent,
+    Largest,
+    Literal,
+    Name,
+    Number,
+    product,
+)
 from backends.nki.refusal import refuse
 from gdsl.algorithm.schedule_keys import Value
 from gdsl.ir.dims import Dim
@@ -175,19 +187,16 @@ class Contract:
             elif isinstance(step, FromParam):
                 known[step.target] = Name(step.param)
             else:
+                if isinstance(step, FromTokens) and isinstance(step.every, str):
+                    self._require_distance(block, step.every)
                 known[step.target] = block.let_named(step.target[0], value)
-                if isinstance(step, FromTokens) and step.every != 1:
-                    self._require_block(block, step)
 
-    def _require_block(self, block: Block, step: FromTokens) -> None:
-        """Assert that some state is returned: there is no tensor without elements."""
-        every = str(step.every)
-        got = f"{step.tokens} = {{{step.tokens}}}"
-        got += f", {every} = {{{every}}}" if isinstance(step.every, str) else ""
+    def _require_distance(self, block: Block, every: str) -> None:
+        """Assert that states are some tokens apart; 0 asks for none."""
         block.require(
-            compare(">=", Name(step.target[0]), 1),
-            f"{self.kernel.name} returns the states after every {every} tokens, so that it needs "
-            f"{step.tokens} >= {every}, got {got}",
+            compare(">=", Name(every), 0),
+            f"{self.kernel.name} returns the states after every {every} tokens, or none for 0, "
+            f"got {every} = {{{every}}}",
         )
 
     def write_checks(
@@ -218,6 +227,7 @@ class Contract:
         """Allocate the tensors the kernel returns, but for those the caller brought."""
         for output in self.kernel.outputs:
             self.outputs[output.name] = self._output(block, output)
+        write_no_states(block, self.kernel, self.outputs)
 
     def _output(self, block: Block, output: Output) -> Tile:
         for state in self.kernel.states:
@@ -273,10 +283,12 @@ def _solution(step: Step, known: Mapping[Monomial, Number]) -> Number:
         case FromParam(param=param):
             return Name(param)
         case FromTokens(tokens=tokens, every=every):
-            if isinstance(every, int):
-                return known[(tokens,)] // every
-            often = Name(every)
-            return Choice(compare(">", often, 0), known[(tokens,)] // often, ZERO)
+            if every == 1:
+                return known[(tokens,)]
+            # There is no tensor without elements.
+            often = Literal(every) if isinstance(every, int) else Name(every)
+            found = Largest(ONE, known[(tokens,)] // often)
+            return found if isinstance(every, int) else Choice(compare(">", often, 0), found, ONE)
         case _:
             assert_never(step)
 

@@ -108,7 +108,7 @@ def split(setting: Setting) -> Outcome:
     if len(carried) < len(setting.kernel.states):
         return Skip("a state is not returned in the layout in which it is taken")
     if checkpoint_distance(setting.kernel) > 1:
-        return Skip("a piece may be too short for a checkpoint, and NKI has no empty tensors")
+        return Skip("a piece has its checkpoints after N tokens of its own")
     short = setting.tokens(_EVERY_CUT)
     plans = [(short, cut) for cut in range(1, short)]
     if setting.chunk and setting.tokens(setting.chunk + 2) > setting.chunk:

@@ -14,7 +14,6 @@ from gdsl.regimes.base import Sizes, base_values, mapped_axes, to_arguments
 from gdsl.regimes.drive import Values
 from gdsl.regimes.roles import Roles, kernel_roles
 from gdsl.runner import Array
-from gdsl.shapes import checkpoint_distance
 
 Arguments = Mapping[str, Array]
 
@@ -52,12 +51,9 @@ class Setting:
         return next((run.axis for run in self.runs if run.axis), None)
 
     def tokens(self, wanted: int) -> int:
-        """The wanted number of tokens, or the most that the kernel's text allows.
-
-        Enough for a checkpoint where the kernel returns them: NKI has no empty tensors.
-        """
+        """The wanted number of tokens, or the most that the kernel's text allows."""
         limit = next((a.at_most for a in self.kernel.axes if a.name == self.scan_axis), None)
-        return max(checkpoint_distance(self.kernel), min(wanted, limit or wanted))
+        return min(wanted, limit or wanted)
 
 
 @frozen

@@ -18,6 +18,7 @@ from gdsl.ir.dtypes import Dtype
 from gdsl.ir.expr import Expr
 from gdsl.ir.interval import show
 from gdsl.ir.kernel import Input, Kernel, Let, Output, Run, State
+from gdsl.ir.node import Symbol
 from gdsl.ir.text import dim_text, expression_text
 from gdsl.ir.types import ANY, DtypeVar
 
@@ -154,6 +155,13 @@ def _serving(plan: Plan) -> Iterator[str]:
             yield (
                 f"Row b has `{names[run.valid_len]}[b]` tokens (right padding); what lies behind "
                 "may be anything: it is never used, outputs there are exactly 0."
+            )
+        if isinstance(run, Run) and run.states is not None and run.every not in (None, 1):
+            every = run.every.name if isinstance(run.every, Symbol) else run.every
+            none = f"fewer than {every} tokens" + ("" if isinstance(every, int) else ", or 0")
+            yield (
+                f"A call without a state on the way ({none}) has one entry of zeros along "
+                f"{run.states_axis}: no tensor is empty."
             )
     yield _shares(plan)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -36,7 +37,7 @@ CASES: list[tuple[str, Sizes, str, int, str | None]] = [
     ("gdn_prefill", {**CTE, "V": 512}, "trn3", 2, None),
     ("gdn_prefill", {**CTE, "V": 513}, "trn2", 1, "E0531"),
     ("kda_prefill", {**CTE, "V": 600}, "trn2", 2, "E0531"),
-    ("gdn_cte_varlen", {**CTE, "T": 100}, "trn2", 1, "E0531"),
+    ("gdn_cte_varlen", {**CTE, "T": 100}, "trn2", 1, None),
     ("gdn_conv1d_prefill", {**CONV, "W": 64}, "trn2", 1, None),
     ("gdn_conv1d_prefill", {**CONV, "W": 128}, "trn2", 1, "E0532"),
     ("gdn_conv1d_prefill", {**CONV, "W": 256}, "trn2", 2, "E0532"),
@@ -122,13 +123,16 @@ def test_on_several_tiles_a_head_has_so_many_keys_at_most_and_none_is_empty() ->
 
 
 def test_a_size_that_is_too_small_is_told_the_smallest_that_fits() -> None:
-    """There is no tensor of no states."""
-    (diagnostic,) = found("gdn_cte_varlen", {**CTE, "T": 100}, "trn2", 1)
-    assert "the states after every checkpoint_every tokens" in diagnostic.message
-    assert "T >= checkpoint_every, got T = 100, checkpoint_every = 128" in diagnostic.message
+    """A contraction fills whole groups of 128 partitions."""
+    text = files("kernels_dsl").joinpath("gdn_block_prefill.gdn").read_text(encoding="utf-8")
+    definition = api.loads(text.replace("Hid % 128 == 0", "Hid"), kernel="gdn_block_prefill")
+    sizes = {"B": 1, "T": 8, "Hid": 100, "Hk": 1, "G": 2, "K": 32, "V": 32, "W": 4}
+    compilation = Compilation(definition, EmitOptions("trn2"))
+    (diagnostic,) = EMITTER.misfits(compilation.plan, compilation.options, sizes, 1)
+    assert diagnostic.message == "`gdn_block_prefill` needs Hid % 128 == 0, got 100, on trn2"
     assert diagnostic.span is not None
-    assert diagnostic.span.text == "T"
-    assert diagnostic.help == "it fits with `T=128`"
+    assert diagnostic.span.text == "Hid"
+    assert diagnostic.help == "it fits with `Hid=128`"
 
 
 def test_memory_says_need_have_and_sizes_that_fit() -> None:

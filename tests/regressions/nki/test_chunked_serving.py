@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import gdsl
+from backends.simulator.run import simulate
 from gdsl.errors import CompileError
 
 Launch = Callable[..., dict[str, NDArray[Any]]]
@@ -224,6 +225,29 @@ def test_b65_no_checkpoint_before_its_block_is_complete(launch: Launch) -> None:
     assert (got["checkpoints"][[0, 2]] == 0).all()
     assert got["checkpoints"][1, 0].tobytes() == got["recurrent_state"][1].tobytes()
     assert (got["checkpoints"][1] != 0).any()
+
+
+@pytest.mark.parametrize("lnc", [1, 2])
+@pytest.mark.parametrize(("T", "every"), [(C - 1, C), (1, 2 * C), (C + 3, 0)])
+def test_b65_a_call_that_is_too_short_for_a_checkpoint_has_none(
+    launch: Launch, run: Run, T: int, every: int, lnc: int
+) -> None:
+    given = checkpointed(65, T, [T, 1], every)
+    exact, got = run("gdn_cte_varlen", **given), launch("gdn_cte_varlen", lnc=lnc, **given)
+    assert got["checkpoints"].shape == exact["checkpoints"].shape == (2, 0, 2, 16, 8)
+    close(got["out"], exact["out"])
+    close(got["recurrent_state"], exact["recurrent_state"])
+
+
+@pytest.mark.parametrize("form", ["chunked", "recurrent"])
+def test_b65_the_text_itself_returns_zeros_then(form: str) -> None:
+    """No tensor of NKI is empty."""
+    given = checkpointed(66, 3, [3, 1])
+    program = gdsl.compile(gdsl.load("gdn_cte_varlen"), settings={"form": form}).nki
+    result = simulate(program.text, program.entry, given)
+    checkpoints = result.outputs[program.returns.index("checkpoints")]
+    assert checkpoints.shape == (2, 1, 2, 16, 8)
+    assert (checkpoints == 0).all()
 
 
 def test_b72_a_distance_that_is_not_emitted_is_refused_with_its_number(launch: Launch) -> None:

@@ -103,7 +103,7 @@ def _records(main: Block, schedule: Schedule, fresh: Number) -> None:
                 ("fresh", fresh),
                 ("groups_in_flight", _groups(schedule)),
                 *(((str(ABREAST), ABREAST),) if schedule.around.output_computed else ()),
-                *((("every", scan.every),) if scan.every is not None else ()),
+                *((("every", _distance(schedule)),) if scan.every is not None else ()),
             )
         ),
     )
@@ -112,6 +112,15 @@ def _records(main: Block, schedule: Schedule, fresh: Number) -> None:
     if schedule.solves:
         main.call("inverse_steps", _algorithm(schedule), schedule.operand_dtype, result="steps")
         main.put("constants", algorithm=_algorithm(schedule), steps=Name("steps"))
+
+
+def _distance(schedule: Schedule) -> Number:
+    """Tokens between checkpoints, more than there are where the caller asks for none."""
+    every = schedule.scan.every
+    assert every is not None
+    if isinstance(every, Literal):
+        return every
+    return Choice(compare(">", every, 0), every, Name(schedule.scan.axis) + 1)
 
 
 def _params(schedule: Schedule) -> tuple[str, ...]:
