@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attrs import evolve
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
