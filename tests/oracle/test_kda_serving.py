@@ -79,7 +79,7 @@ def part(given: Mapping[str, Any], first: int, last: int) -> dict[str, Any]:
 def decoded(case: Case, kernel: str, state: Array, first: int) -> tuple[list[Array], Array]:
     """Return the outputs of the tokens from `first` on, one call each, and the last state."""
     prompt_kernel = kernel == "kda_cte"
-    given = arguments(case, kernel)
+    given, definition = arguments(case, kernel), gdsl.load(kernel).kernel
     names = {"query": "q", "key": "k", "value": "v", "f": "g", "b": "beta"}
     outputs = []
     for token in range(first, case["query"].shape[2]):
@@ -89,7 +89,7 @@ def decoded(case: Case, kernel: str, state: Array, first: int) -> tuple[list[Arr
                 names.get(name, name): x[:, :, 0] if name in TOKENS else x
                 for name, x in one.items()
             }
-        found = RUNNER.run(gdsl.load(kernel).kernel, one, RunOptions("float32"))
+        found = RUNNER.run(definition, one, RunOptions("float32"))
         state = found["recurrent_state"]
         outputs.append(found["out"] if prompt_kernel else found["out"][:, :, None])
     return outputs, state

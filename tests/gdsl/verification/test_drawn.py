@@ -1,5 +1,6 @@
 """Rounding errors drawn at a plan's own rounding points, and the points themselves."""
 
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -141,14 +142,18 @@ def test_drawn_errors_are_those_of_rounding_up_or_down(dtype: Dtype) -> None:
     assert (rounding.operand(np.zeros(3, np.float32)) == 0).all()
 
 
+@cache
+def _loaded(text: str) -> Definition:
+    return gdsl.loads(text)
+
+
 class _Faulty(Work):
     """Runs another text than the one it judges."""
 
     text: str
 
     def _program(self, way: Any) -> NkiProgram:
-        definition = gdsl.loads(self.text)
-        return Compilation(definition, EmitOptions(way.target), way.settings).program
+        return _loaded(self.text).compilation(EmitOptions(way.target), way.settings).program
 
 
 def _mixer(fault: tuple[str, str] = ("", "")) -> str:
@@ -191,7 +196,7 @@ def test_the_report_says_which_cases_were_judged_by_drawn_errors(seed: int) -> N
 
 def _request(seed: int) -> Request:
     return Request(
-        gdsl.loads(_mixer()),
+        _loaded(_mixer()),
         shape={**SMALL, "T": 1},
         targets=("trn2",),
         lnc=(1,),

@@ -14,6 +14,7 @@ import gdsl
 from gdsl import registry
 from gdsl.emitter import EmitOptions, NkiProgram
 from gdsl.verification.precisions import precisions
+from gdsl.verification.report import VerifyReport
 from gdsl.verification.request import ALL_REGIMES
 
 Cli = Callable[..., Any]
@@ -107,13 +108,17 @@ def test_a_text_that_the_machine_refuses_is_a_finding_with_the_regime(
     assert "repeat: gdsl verify" in done.err
 
 
-def test_a_report_is_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
+def _report() -> VerifyReport:
     kernel = gdsl.load("gdn_tkg")
-    report = gdsl.verify(kernel, shape=SHAPE, regimes=["gaussian"], targets=["trn2"], lnc=[1])
+    return gdsl.verify(kernel, shape=SHAPE, regimes=["gaussian"], targets=["trn2"], lnc=[1])
+
+
+def test_a_report_is_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = _report()
     report.assert_ok()
     assert repr(report) == "<gdsl verify gdn_tkg: ok, 3 cases>"
     _break(monkeypatch, "1e-06", "1e-03")
-    report = gdsl.verify(kernel, shape=SHAPE, regimes=["gaussian"], targets=["trn2"], lnc=[1])
+    report = _report()
     with pytest.raises(gdsl.GdslError, match="expected"):
         report.assert_ok()
 
