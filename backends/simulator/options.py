@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import Literal, get_args, get_type_hints
+from functools import cache
+from typing import Any, Literal, get_args, get_type_hints
 
 from attrs import fields_dict, frozen
 
@@ -58,12 +59,18 @@ class SimOptions:
 
     def __attrs_post_init__(self) -> None:
         """Raise UsageError when a field holds none of its words."""
-        for name, kind in get_type_hints(SimOptions).items():
+        for name, kind in _kinds().items():
             value = getattr(self, name)
             allowed = get_args(kind) or (True, False)
             if value not in allowed:
                 words = " or ".join(f"`{word}`" for word in allowed)
                 raise UsageError(f"simulator setting `{name}` is {words}, not `{value}`")
+
+
+@cache
+def _kinds() -> Mapping[str, Any]:
+    """Return the type of every field, which takes long to find out."""
+    return get_type_hints(SimOptions)
 
 
 _SWITCHES: Mapping[str, bool] = {"true": True, "false": False}
@@ -81,7 +88,7 @@ def make_options(settings: Mapping[str, object]) -> SimOptions:
                 f"the simulator has no setting `{name}`; it has "
                 + ", ".join(f"`{other}`" for other in known)
             )
-    kinds = get_type_hints(SimOptions)
+    kinds = _kinds()
     chosen = {
         name: _SWITCHES.get(value, value)
         if kinds[name] is bool and isinstance(value, str)
