@@ -422,6 +422,7 @@ def kda_tkg(q, k, v, g, beta, a_log, dt_bias, out, S, scale, lower_bound):
         - With two cores the rows (batch and heads) are split, the remainder on the last core.
         - A NaN or Inf in a live row reaches the other rows of its tile (up to 128): TensorE picks a row by
           multiplying the others with 0.
+        - The keys of a head lie on partitions in 2 tiles (`key_tiles=2`), so that there may be up to 256 of them.
         - Emitted for trn2, NKI 0.3 to 0.7.
 
     Pseudocode:

@@ -190,6 +190,12 @@ def _limits(plan: Plan) -> Iterator[str]:
             "A NaN or Inf in a live row reaches the other rows of its tile (up to 128): TensorE "
             "picks a row by multiplying the others with 0."
         )
+        tiles = plan.settings["key_tiles"]
+        if tiles != 1:
+            yield (
+                f"The keys of a head lie on partitions in {tiles} tiles (`key_tiles={tiles}`), so "
+                f"that there may be up to {128 * int(tiles)} of them."
+            )
         if plan.settings["reads"] == "bf16":
             yield (
                 "The state and the vectors that read it are rounded to bf16 where they are "
