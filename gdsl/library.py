@@ -7,6 +7,9 @@ import sys
 from collections.abc import Callable
 from functools import cache, lru_cache
 from importlib.resources import files
+
+# Unlike the methods of a path these say no to a name that no system takes.
+from os.path import isdir, isfile
 from pathlib import Path
 
 from attrs import frozen
@@ -84,9 +87,27 @@ def loader(folder: Path | None) -> Callable[[str], Source | None]:
         if shipped is not None:
             return _read(shipped, f"{PACKAGE}/{shipped.name}")
         path = beside / (name if name.endswith(".gdn") else f"{name}.gdn")
-        return _read(path, str(path)) if path.is_file() else None
+        return _read(path, str(path)) if isfile(path) else None
 
     return load
+
+
+def usable(folder: Path | None) -> Callable[[str], list[str]]:
+    """Return the function that lists what `use` could name where a name was looked for.
+
+    Files of the library, and those of the folder that the name leads to; they are spelled as the
+    name is, with its folder and with or without `.gdn`.
+    """
+    beside = folder or Path.cwd()
+
+    def near(name: str) -> list[str]:
+        path = Path(name)
+        where = beside / path.parent
+        found = sorted(where.glob("*.gdn")) if isdir(where) else []
+        files = [item.name if name.endswith(".gdn") else item.stem for item in found]
+        return [*library_files(), *(str(path.parent / file) for file in files)]
+
+    return near
 
 
 def _split(file: str) -> tuple[Path | None, str | None]:

@@ -23,7 +23,7 @@ from gdsl.diagnostics.diagnostic import Diagnostic
 from gdsl.emitter import EmitOptions, NkiProgram
 from gdsl.errors import UsageError
 from gdsl.ir.kernel import Kernel, Module, Schedule, Shape
-from gdsl.library import loader
+from gdsl.library import loader, usable
 from gdsl.source import Source
 from gdsl.suggest import did_you_mean
 
@@ -57,7 +57,7 @@ class KernelFile:
         """Syntax tree -> typed recurrences of the file, and warnings."""
         from gdsl.semantics.elaborate import elaborate
 
-        return elaborate(self.ast, loader(self.folder))
+        return elaborate(self.ast, loader(self.folder), usable(self.folder))
 
     @property
     def module(self) -> Module:

@@ -7,19 +7,21 @@ from gdsl.errors import CompileError
 from gdsl.ir.kernel import Kernel, Module, Schedule, Shape
 from gdsl.semantics import definitions, kernel, settings
 from gdsl.semantics.report import Reporter
-from gdsl.semantics.scope import Linker, Load
+from gdsl.semantics.scope import Linker, Load, Near
 from gdsl.source import Span
 from gdsl.syntax import ast
 
 
-def elaborate(file: ast.File, load: Load) -> tuple[Module, tuple[Diagnostic, ...]]:
+def elaborate(
+    file: ast.File, load: Load, near: Near = lambda name: ()
+) -> tuple[Module, tuple[Diagnostic, ...]]:
     """Return what a file defines, and warnings.
 
-    `load` finds the text of a used library (None: there is none). Raises CompileError with every
-    independent error of the file and of the libraries it uses.
+    `load` finds the text of a used library (None: there is none), `near` lists what else there is.
+    Raises CompileError with every independent error of the file and of the libraries it uses.
     """
     reporter = Reporter()
-    scope = Linker(load, reporter).link(file)
+    scope = Linker(load, reporter, near).link(file)
     for definition in scope.own.values():
         definitions.is_sound(definition, reporter)
     declared = _kernels(file, reporter)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from attrs import define, field
 
@@ -16,6 +16,9 @@ from gdsl.syntax.parse import parse
 from gdsl.syntax.words import words
 
 Load = Callable[[str], Source | None]
+"""Finds the text of a used library; None: there is none."""
+Near = Callable[[str], Collection[str]]
+"""Lists what could be used where a name was looked for, spelled as the name is."""
 
 
 @define(eq=False)
@@ -59,6 +62,7 @@ class Linker:
 
     load: Load
     reporter: Reporter
+    near: Near
     _done: dict[str, Scope | None] = field(factory=dict)
     _open: list[str] = field(factory=list)
 
@@ -132,7 +136,8 @@ class Linker:
             kind = "file" if library.quoted else "library"
             self.reporter.error(
                 "E0203",
-                f"there is no {kind} `{library.name}`",
+                f"there is no {kind} `{library.name}`"
+                f"{did_you_mean(library.name, self.near(library.name))}",
                 library.span,
                 label="not found",
                 help=_KNOWN_LIBRARIES

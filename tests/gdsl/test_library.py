@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import gdsl
 from gdsl.errors import UsageError
 from gdsl.library import library_files, library_kernels, loader, locate
 
@@ -88,3 +89,26 @@ def test_use_prefers_the_library_then_the_folder(tmp_path: Path) -> None:
     assert quoted is not None
     assert quoted.text == own.text
     assert load("nothing") is None
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        ("delta_rul", "there is no library `delta_rul`; did you mean `delta_rule`?"),
+        ("my_rulse", "there is no library `my_rulse`; did you mean `my_rules`?"),
+        ('"my_rule.gdn"', "there is no file `my_rule.gdn`; did you mean `my_rules.gdn`?"),
+        ('"more/norm.gdn"', "there is no file `more/norm.gdn`; did you mean `more/norms.gdn`?"),
+        ('"../own/my_rul"', "there is no file `../own/my_rul`; did you mean `../own/my_rules`?"),
+        (f'"{"a" * 300}/b"', f"there is no file `{'a' * 300}/b`"),
+        ("quantum", "there is no library `quantum`"),
+        ('"no/such/file.gdn"', "there is no file `no/such/file.gdn`"),
+    ],
+)
+def test_a_use_that_leads_nowhere_says_what_is_near(tmp_path: Path, use: str, message: str) -> None:
+    folder = tmp_path / "own"
+    (folder / "more").mkdir(parents=True)
+    for name in ("my_rules.gdn", "more/norms.gdn"):
+        (folder / name).write_text("fn one[D](x) = x\n")
+    (folder / "mine.gdn").write_text(f"use {use}\n{TEXT}")
+    (found,) = gdsl.check(folder / "mine.gdn")
+    assert (found.code, found.message) == ("E0203", message)
