@@ -42,7 +42,8 @@ def activation(
         if len(tiles) <= 1:
             # Of columns, the one that is there last: what scales it is then off the longest way.
             data = tiles[0] if tiles else max(columns, key=depth)
-            columns = [f for f in columns if f is not data]
+            if not tiles:
+                columns.remove(data)
             scale = s.algebra.product(s.algebra.known(rest.coefficient), *columns)
             extra = {"scale": s.column(scale, layout, at), **extra}
             rest = data

@@ -170,6 +170,38 @@ def test_b69_every_bf16_value_through_the_emitted_functions(launch: Callable[...
         assert mismatches <= MISMATCHES[name], (name, mismatches)
 
 
+POWERS = """
+use delta_rule
+kernel powers:
+    axes B, H, K, V
+    input k: f32[B, H, K]
+    input v: f32[B, H, V]
+    input a, b: f32[B, H]
+    state S: f32[B, H, K, V] = s0
+    o, S = step gated_delta(k, k, v, exp({gate}), sigmoid(b), S)
+    output out: f32[B, H, V] = o
+    output s1 = S
+"""
+
+
+@pytest.mark.parametrize(
+    "gate", ["-a * a", "-a * b * a * b", "-3 * a * a - 1", "-(a * a) * (a * a)"]
+)
+def test_a_gate_in_which_an_input_is_a_factor_more_than_once(
+    launch: Callable[..., Any], run: Callable[..., Any], gate: str
+) -> None:
+    """An activation takes a product of columns along as its operand and its scale."""
+    rng = np.random.default_rng(8)
+    given = {name: rng.standard_normal((2, 3)).astype(np.float32) for name in ("a", "b")}
+    given |= {name: rng.standard_normal((2, 3, 4)).astype(np.float32) for name in ("k", "v")}
+    given["k"] *= 0.1
+    given["s0"] = rng.standard_normal((2, 3, 4, 4)).astype(np.float32)
+    text = POWERS.replace("{gate}", gate)
+    exact, got = run(text, **given), launch(text, **given)
+    for name, right in exact.items():
+        np.testing.assert_allclose(got[name], right, rtol=1e-5, atol=1e-5)
+
+
 FLOOR = 1e-36
 ULPS = {"sigmoid_x": 3, "silu_x": 3, "softplus_x": 3, "exp_x": 2}
 MISMATCHES = {"sigmoid_x": 0, "silu_x": 0, "softplus_x": 0, "exp_x": 1}
