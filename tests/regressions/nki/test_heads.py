@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import gdsl
-from gdsl.errors import CompileError, GdslError
+from gdsl.errors import GdslError
 
 MAP = """
 use delta_rule
@@ -36,11 +36,56 @@ def test_b15_interleaved_head_map(launch: Callable[..., Any]) -> None:
     assert out.ravel().tolist() == [10.0, 20.0, 0.0, 0.0]
 
 
-def test_b15_the_tiled_map_is_refused_and_not_read_as_the_other() -> None:
-    """The interpreter has it; the emitter says that it has not."""
-    with pytest.raises(CompileError) as error:
-        gdsl.compile(gdsl.loads(MAP.replace("{map}", "G Hk")))
-    assert [d.code for d in error.value.diagnostics] == ["E0521"]
+TILED = """
+use delta_rule, norms
+kernel tiled:
+    axes B, {axes}Hk, G, Hv = (G Hk), K, V
+    input q, k: f32[B, {axes}Hk, K]
+    input v, z: f32[B, {axes}Hv, V]
+    input g, beta: f32[B, {axes}Hv] in (-1, 0]
+    input bias: f32[Hv]
+    {state}
+    o, S = {run} gated_delta(l2norm[K](q), l2norm[K](k), v, exp(g), -beta, S)
+    output out: f32[B, {axes}Hv, V] = rms_norm[V](o) * z + bias
+    output s0 = S
+"""
+PLAIN = "state S: f32[B, Hv, K, V] = s0 inplace"
+POOLED = """input read, write: i32[B]
+    state S: f32[N, Hv, K, V] = s0[N at read -> write] inplace"""
+
+
+@pytest.mark.parametrize("lnc", [1, 2])
+@pytest.mark.parametrize("sizes", [(1, 2, 3), (3, 16, 3), (70, 2, 2)])
+@pytest.mark.parametrize("kind", ["step", "tokens", "pool", "value first"])
+def test_b15_tiled_head_map(
+    launch: Callable[..., Any],
+    run: Callable[..., Any],
+    kind: str,
+    sizes: tuple[int, int, int],
+    lnc: int,
+) -> None:
+    """Value head j reads key head j % Hk: rows go through the heads as they lie in the state."""
+    B, Hk, G = sizes
+    several = kind == "tokens"
+    axes = "T <= 16, " if several else "N, " if kind == "pool" else ""
+    text = TILED.format(
+        axes="{axes}",
+        state=POOLED if kind == "pool" else PLAIN,
+        run="scan[T]" if several else "step",
+    )
+    text = text.replace("axes B, {axes}", f"axes B, {axes}")
+    text = text.replace("{axes}", "T, " if several else "")
+    if kind == "value first":
+        text = text.replace("Hv, K, V] = s0", "Hv, V, K] = s0")
+    definition = gdsl.loads(text)
+    given_sizes = {"B": B, "Hk": Hk, "G": G, "K": 8, "V": 8, "T": 3, "N": B + 1}
+    own = {axis.name for axis in definition.kernel.axes}
+    given = gdsl.random_inputs(
+        definition, {a: n for a, n in given_sizes.items() if a in own}, seed=15
+    )
+    exact, got = run(text, **given), launch(text, lnc=lnc, **given)
+    for name, right in exact.items():
+        np.testing.assert_allclose(got[name], right, rtol=1e-4, atol=1e-4, err_msg=name)
 
 
 @pytest.mark.parametrize("lnc", [1, 2])

@@ -120,8 +120,11 @@ def every(run: Run) -> Number:
 
 
 def row_axes(state: State, delta: Delta) -> tuple[str, ...]:
-    """The axes a state maps over, in the order of its tensor."""
-    return tuple(a for a in state.type.axes if a not in (delta.key_axis, delta.value_axis))
+    """The axes a state maps over, in the order of its tensor, the rows of a pool for its slots."""
+    rows = {state.slots.axis: state.slots.batch} if state.slots is not None else {}
+    held = (rows.get(axis, axis) for axis in axes_of(state.dims))
+    own = {*state.type.axes} - {delta.key_axis, delta.value_axis}
+    return tuple(axis for axis in held if axis in own)
 
 
 def step_of(

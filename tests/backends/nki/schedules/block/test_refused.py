@@ -52,7 +52,7 @@ def test_it_is_emitted_otherwise() -> None:
             "give the state heads that begin with `Hk`, or compute it in a kernel of its own",
         ),
         (
-            text(heads="(G Hk)"),
+            text().replace("v:((Hk G) V)", "v:((G Hk) V)"),
             "input W_in",
             "the heads of `W_in` do not lie side by side",
             "lay its channels out as (Hk G V), the last cycling fastest",
