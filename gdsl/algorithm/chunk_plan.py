@@ -3,10 +3,11 @@
 For a chunk of C tokens (sub-steps counted as tokens) with carry-in S, G_i the inclusive sum of the
 log decay up to token i, R_i = G_i (inclusive rows) or G_i - g_i (exclusive rows):
 
-    score X with row x, column y:  X_ij = sum[K](x_i y_j exp(R_i - G_j)),  j < i  (or j <= i)
+    score X with row x, column y:  X_ij = sum[K](x_i y_j exp(R_i - G_j)),  j < i  (or j <= i),
+                                   times scale_i weight_j where the score has them
 
     DeltaSolve   A = ratio_i (read . key), strict
-                 w = (I + A)^-1 (value - ratio (read exp(R)) S)
+                 w = factor (I + A)^-1 (value - ratio (read exp(R)) S)
     DualSolve    A = read . erase, AK = read . key, both strict
                  r = (I + A)^-1 ((read exp(R)) S + AK value)
     no solve     w = value
@@ -37,7 +38,11 @@ class Rows(Enum):
 
 @frozen
 class Score(Node):
-    """scale_i sum[K](row_i column_j exp(R_i - G_j)) for j < i, and for j = i when `diagonal`."""
+    """scale_i weight_j sum[K](row_i column_j exp(R_i - G_j)) for j < i, and j = i if `diagonal`.
+
+    `shared`: the sum of a scalar decay is made once for several heads; it, and the decays that it
+    meets, are rounded to operands.
+    """
 
     name: str
     row: Expr
@@ -45,6 +50,8 @@ class Score(Node):
     rows: Rows
     diagonal: bool
     scale: Expr | None = None
+    weight: Expr | None = None
+    shared: bool = False
 
 
 @frozen
@@ -130,7 +137,7 @@ class DeltaSolve(Node):
 
     `folded`: W = (I + A)^-1 ratio (read exp(R)) is made first, so that a chunk waits for one
     product with the carried state; else the state is read first and what is left of the value is
-    solved for.
+    solved for. What is solved for is multiplied by `factor` before it is written.
     """
 
     A: Score
@@ -141,6 +148,7 @@ class DeltaSolve(Node):
     folded: bool = True
     alternatives: tuple[Inverse, ...] = ()
     """The other inverses, for a kernel that takes `inverse` as a trace-time argument."""
+    factor: Expr | None = None
 
 
 @frozen
@@ -194,6 +202,8 @@ class ChunkPlan(Node):
     `segments` None: no decay. `key`/`value` None: pure erase. `absorbed` is the erase ratio that
     was moved into the key (None: nothing was); `key` already contains it. `operands`: dtype of the
     matmul operands, None for that of the inputs; everything else, and every accumulation, is f32.
+    `shared` are the axes of value heads with one key and one query together: where they have more
+    than one, the chunk is computed in its form for shared keys (`gdsl.algorithm.shared_keys`).
     With checkpoints (`Run.every`) a chunk ends at every checkpoint. `substeps` names the axis whose
     steps are laid out as consecutive tokens: the decay belongs to step 0, only the last step emits.
     """
@@ -207,6 +217,7 @@ class ChunkPlan(Node):
     value: Expr | None
     emits: tuple[ChunkEmit, ...]
     absorbed: Expr | None
+    shared: tuple[str, ...]
     operands: Dtype | None
     substeps: str | None
     error: ErrorBound

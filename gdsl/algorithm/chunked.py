@@ -26,6 +26,7 @@ from gdsl.algorithm.erasure import Parallel, absorbed, parallel
 from gdsl.algorithm.inverses import NAMES, choose_inverse, inverse_named
 from gdsl.algorithm.plan import Resolved
 from gdsl.algorithm.reasons import decay_reasons, form_reasons, norm_reasons
+from gdsl.algorithm.shared_keys import shared_axes
 from gdsl.algorithm.unsafe import Unsafe
 from gdsl.algorithm.why import chunk_why
 from gdsl.canonical.build import Builder
@@ -72,21 +73,27 @@ def plan_chunks(
         return Refused(unsafe, asked=True)
     chunk = int(settings["chunk"].value)
     absorbed_ratio: Expr | None = None
+    key = form.write.key if form.write else None
     if erased and erased.ratio is not None:
         moved = absorbed(form, erased.ratio, builder)
         if moved is not None:
             absorbed_ratio, form, erased = erased.ratio, moved, Parallel(None)
     alternatives = tuple(inverse_named(name, chunk, widest) for name in NAMES)
+    solve = _solve(form, erased, inverse[0], alternatives, segments) if inverse else None
+    shared: tuple[str, ...] = ()
+    if isinstance(solve, DeltaSolve) and key is not None:
+        shared = shared_axes(run, form, solve, key, segments, builder)
     return ChunkPlan(
         chunk=chunk,
         key_axis=form.key_axis,
         value_axis=form.value_axis,
         segments=segments,
-        solve=_solve(form, erased, inverse[0], alternatives, segments) if inverse else None,
+        solve=solve,
         key=form.write.key if form.write else None,
         value=form.write.value if form.write else None,
         emits=tuple(_emit(emit, form, erased) for emit in form.emits),
         absorbed=absorbed_ratio,
+        shared=shared,
         operands=operands,
         substeps=form.substeps,
         error=ErrorBound(inverse[1].error if inverse else 0.0, _decay_error(segments, chunk)),

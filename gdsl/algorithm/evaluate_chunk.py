@@ -33,7 +33,8 @@ Array = NDArray[Any]
 class ChunkInput:
     """The values of a plan's expressions at the tokens of one chunk.
 
-    `vectors` by expression, matmul operands already rounded; `scales` (erase ratios) are [..., C].
+    `vectors` by expression, matmul operands already rounded; `scales` (factors per token) are
+    [..., C].
     `g` is the log decay, [..., C] or [..., C, K]; None without a decay.
     """
 
@@ -74,13 +75,16 @@ class _Chunk:
                 X = invert(self.rounded_score(A), solve.inverse, self.precision.operand)
                 carried = self.decayed(read, rows)
                 scaled = carried if ratio is None else carried * self.scale(ratio)
-                if not solve.folded:
+                if solve.folded:
+                    W = self.operand(X @ self.operand(scaled))
+                    w = -(W @ self.operand(self.state))
+                    w = w if value is None else w + X @ value
+                else:
                     rest = -(self.operand(scaled) @ self.operand(self.state))
-                    rest = rest if value is None else rest + value
-                    return self.operand(X @ self.operand(rest)), None
-                W = self.operand(X @ self.operand(scaled))
-                w = -(W @ self.operand(self.state))
-                return self.operand(w if value is None else w + X @ value), None
+                    w = X @ self.operand(rest if value is None else rest + value)
+                if solve.factor is not None:
+                    w = w * self.scale(solve.factor)
+                return self.operand(w), None
             case DualSolve(A=A, AK=AK, read=read, rows=rows):
                 X = invert(self.rounded_score(A), solve.inverse, self.precision.operand)
                 right = self.operand(self.decayed(read, rows)) @ self.operand(self.state)
@@ -122,17 +126,11 @@ class _Chunk:
 
     def rounded_score(self, wanted: Score) -> Array:
         row, column = self.given.vectors[wanted.row], self.given.vectors[wanted.column]
-        values = score(
-            row,
-            column,
-            self.given.g,
-            self.plan.segments,
-            wanted.rows,
-            wanted.diagonal,
-            self.precision,
-        )
+        values = score(wanted, row, column, self.given.g, self.plan.segments, self.precision)
         if wanted.scale is not None:
             values = values * self.scale(wanted.scale)
+        if wanted.weight is not None:
+            values = values * np.swapaxes(self.scale(wanted.weight), -1, -2)
         return self.operand(values)
 
     def decayed(self, vector: Expr, rows: Rows) -> Array:

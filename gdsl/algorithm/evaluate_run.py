@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gdsl.algorithm.chunk_plan import ChunkEmit, ChunkPlan, DeltaSolve, DualSolve, Rows
 from gdsl.algorithm.evaluate_chunk import ChunkInput, chunk
 from gdsl.algorithm.precision import Precision
+from gdsl.algorithm.shared_keys import at_sizes
 from gdsl.canonical.evaluate import RunInput, RunOutput, zeroed
 from gdsl.canonical.values import Named, Scope, apply, evaluate
 from gdsl.ir.expr import Expr
@@ -34,6 +35,7 @@ def run_chunks(
     Tokens past `given.valid` are identity steps with outputs exactly 0. A chunk ends at every
     checkpoint.
     """
+    plan = at_sizes(plan, scope.sizes)
     tokens = _Tokens.of(run, plan, given, scope, precision)
     vectors = {expr: tokens.vector(expr, axis) for expr, axis in _vectors(plan)}
     scales = {expr: tokens.scale(expr) for expr in _scales(plan)}
@@ -100,8 +102,11 @@ def _vectors(plan: ChunkPlan) -> Iterator[tuple[Expr, str]]:
 
 
 def _scales(plan: ChunkPlan) -> Iterator[Expr]:
-    if isinstance(plan.solve, DeltaSolve) and plan.solve.ratio is not None:
-        yield plan.solve.ratio
+    """Every factor per token of a plan."""
+    if isinstance(plan.solve, DeltaSolve):
+        for expr in (plan.solve.ratio, plan.solve.factor):
+            if expr is not None:
+                yield expr
 
 
 @frozen(eq=False)

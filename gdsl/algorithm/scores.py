@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, assert_never
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from gdsl.algorithm.chunk_plan import (
     AnchoredSegments,
     Reference,
     Rows,
-    ScalarSegments,
+    Score,
     Segments,
 )
 from gdsl.algorithm.precision import Precision
@@ -21,31 +21,28 @@ Array = NDArray[Any]
 
 
 def score(
+    wanted: Score,
     row: Array,
     column: Array,
     g: Array | None,
     segments: Segments | None,
-    rows: Rows,
-    diagonal: bool,
     precision: Precision,
 ) -> Array:
     """Return the [..., C, C] score of row and column vectors [..., C, K], not yet rounded.
 
     `g` is the log decay, [..., C] for a scalar one and [..., C, K] per channel. Entries with j > i,
-    and with j = i unless `diagonal`, are exactly 0.
+    and with j = i unless the score is `diagonal`, are exactly 0. Its scale and weight are left out.
     """
     size = row.shape[-2]
-    visible = np.tril(np.ones((size, size), bool), 0 if diagonal else -1)
-    if segments is None or g is None:
-        return _masked(_product(row, column, precision), visible)
-    match segments:
-        case ScalarSegments():
-            factor = np.exp(pairs(g, rows))
-            return _masked(_product(row, column, precision) * factor, visible)
-        case AnchoredSegments():
-            return _anchored(row, column, g, segments, rows, visible, precision)
-        case _:
-            assert_never(segments)
+    visible = np.tril(np.ones((size, size), bool), 0 if wanted.diagonal else -1)
+    if isinstance(segments, AnchoredSegments) and g is not None:
+        return _anchored(row, column, g, segments, wanted.rows, visible, precision)
+    product = _product(row, column, precision)
+    factor = np.exp(pairs(g, wanted.rows)) if segments is not None and g is not None else None
+    if wanted.shared:
+        product = precision.operand(product)
+        factor = None if factor is None else precision.operand(factor)
+    return _masked(product if factor is None else product * factor, visible)
 
 
 def _anchored(

@@ -18,6 +18,7 @@ from gdsl.algorithm.chunk_plan import (
     Segments,
 )
 from gdsl.algorithm.plan import ChunkedRun, Plan, RunPlan
+from gdsl.algorithm.shared_keys import shared_form
 from gdsl.ir.expr import Apply, Expr
 from gdsl.ir.text import expression_text
 
@@ -47,11 +48,19 @@ def _run(run: RunPlan) -> Iterator[str]:
     operands = plan.operands.value if plan.operands else "dtype of the inputs"
     yield f"  matmul operands: {operands}; accumulation and state: f32"
     yield from _segments(plan.segments)
+    yield from _equations(plan)
+    if plan.shared:
+        axes = " ".join(plan.shared)
+        yield f"  with several heads along {axes}, their keys are multiplied once and rounded:"
+        yield from (f"  {line}" for line in _equations(shared_form(plan)))
+    yield f"  error: inverse {plan.error.inverse:.1g}, decay factors {plan.error.decay:.1g}"
+
+
+def _equations(plan: ChunkPlan) -> Iterator[str]:
     yield from _solve(plan)
     for emit in plan.emits:
         yield from _emit(emit, plan)
     yield from _carry(plan)
-    yield f"  error: inverse {plan.error.inverse:.1g}, decay factors {plan.error.decay:.1g}"
 
 
 def _segments(segments: Segments | None) -> Iterator[str]:
@@ -83,7 +92,8 @@ def _solve(plan: ChunkPlan) -> Iterator[str]:
             ratio = "" if solve.ratio is None else f"{_factor(solve.ratio)} * "
             yield f"  {_score(solve.A, key)}"
             read = f"({_factor(solve.read)} exp({_row(solve.rows)})) S"
-            yield f"  w = (I + A)^-1 ({value} - {ratio}{read})"
+            factor = "" if solve.factor is None else f"{_factor(solve.factor)} * "
+            yield f"  w = {factor}(I + A)^-1 ({value} - {ratio}{read})"
             yield f"    inverse: {_inverse(solve.inverse)}"
         case DualSolve():
             yield f"  {_score(solve.A, key)}"
@@ -137,6 +147,7 @@ def _carry(plan: ChunkPlan) -> Iterator[str]:
 
 def _score(score: Score, key: str) -> str:
     scale = "" if score.scale is None else f"{_factor(score.scale)}_i "
+    scale += "" if score.weight is None else f"{_factor(score.weight)}_j "
     row, column = _factor(score.row), _factor(score.column)
     order = "j <= i" if score.diagonal else "j < i"
     exponent = f"exp({_row(score.rows)}_i - G_j)"

@@ -16,11 +16,13 @@ from backends.nki.program.structures import Call
 from backends.nki.schedules.chunked.scan import Scan
 from backends.nki.schedules.chunked.stage import Stage
 from backends.nki.select.addressing import Strides, field_strides
-from gdsl.ir.dims import Dim
+from gdsl.ir.dims import Atom, Dim
 from gdsl.ir.kernel import Input, Output, State
 from gdsl.source import Span
 
 LANE, TILES, SIZES = Name("lane"), Name("tiles"), Name("sizes")
+PLACE_OF_KEYS = "place_of_keys"
+"""A function like an offset, for no tensor: lanes with one key have one place at a token."""
 
 
 @frozen
@@ -45,9 +47,15 @@ class Addresses:
         """The row of the batch that a lane belongs to."""
         return Call("row_of", (lane, SIZES))
 
+    def place_of_keys(self, token: Number) -> Number:
+        """Which key and query the lane at hand has, at a token."""
+        return Call(PLACE_OF_KEYS, (LANE, token, SIZES))
+
     def functions(self) -> Iterator[Function]:
         """For each tensor the function `<tensor>_offset(lane, token, sizes)`."""
         scan = self.scan
+        if scan.chunk.shared:
+            yield self._place_of_keys()
         for item in scan.inputs:
             yield self._function(item.name, item.dims, item.span)
         for output, _ in scan.formulas.outputs:
@@ -58,26 +66,33 @@ class Addresses:
             yield self._function(output.name, output.dims, output.span, "checkpoint")
         yield self._row()
 
+    def _place_of_keys(self) -> Function:
+        scan = self.scan
+        axes = [*(axis for axis in scan.mapped if axis not in scan.chunk.shared), scan.axis]
+        doc = "Which key and query a lane has at a token, as a number."
+        stage = Stage(PLACE_OF_KEYS, ("lane", "token", "sizes"), doc, scan.key.span)
+        terms = self._terms(PLACE_OF_KEYS, [Atom(axis) for axis in axes], Name("token"))
+        return self._sum(stage, terms, "place")
+
     def _function(
         self, name: str, dims: Sequence[Dim], origin: Span | None, place: str = "token"
     ) -> Function:
         doc = f"Where a lane's elements begin in `{name}`, at a {place}."
         stage = Stage(f"{name}_offset", ("lane", place, "sizes"), doc, origin)
-        terms = self._terms(name, dims, Name(place))
-        stage.block.take("sizes", *names_in(terms, known=("lane", place)))
+        return self._sum(stage, self._terms(name, dims, Name(place)), "offset")
+
+    def _sum(self, stage: Stage, terms: Sequence[Number], name: str) -> Function:
+        stage.block.take("sizes", *names_in(terms, known=stage.parameters))
         total = terms[0]
         for term in terms[1:]:
             total = total + term
-        stage.block.let_named("offset", total)
-        return stage.done("offset")
+        stage.block.let_named(name, total)
+        return stage.done(name)
 
     def _row(self) -> Function:
         doc = "The row of the batch that a lane belongs to."
         stage = Stage("row_of", ("lane", "sizes"), doc, self.scan.state.span)
-        row = self._index(self.scan.mapped[0])
-        stage.block.take("sizes", *names_in((row,), known=("lane",)))
-        stage.block.let_named("row", row)
-        return stage.done("row")
+        return self._sum(stage, [self._index(self.scan.mapped[0])], "row")
 
     def _terms(self, name: str, dims: Sequence[Dim], place: Number) -> list[Number]:
         scan, (steps, begin) = self.scan, self._lies(name, dims)

@@ -9,6 +9,7 @@ from backends.nki.program.nodes import F32, Function, Space, View, dtype_of
 from backends.nki.program.numbers import Choice, Name, Query, smallest
 from backends.nki.program.structures import EMPTY, Item
 from backends.nki.schedules.chunked.addresses import LANE
+from backends.nki.schedules.chunked.gates import beta_of
 from backends.nki.schedules.chunked.operators import ADD, COPY, MULTIPLY
 from backends.nki.schedules.chunked.records import (
     CHUNK,
@@ -22,6 +23,7 @@ from backends.nki.schedules.chunked.records import (
     tile_of,
 )
 from backends.nki.schedules.chunked.schedule import Schedule
+from backends.nki.schedules.chunked.shared_keys import keys_are_shared
 from backends.nki.schedules.chunked.stage import Stage
 from backends.nki.select.layouts import GPSIMD
 
@@ -41,7 +43,9 @@ def functions(schedule: Schedule) -> Iterator[Function]:
 
 
 def _solve_writes(schedule: Schedule) -> Function:
-    doc = "w = X v - W S for one chunk of every lane of the group."
+    doc = "w = X v - W S for one chunk of every lane of the group" + (
+        ", times beta where keys are shared." if schedule.shares else "."
+    )
     stage = Stage("solve_writes", ("group", "states", "step"), doc, schedule.scan.solve_span)
     block = stage.block
     stage.numbers("group", "lanes", "steps", "position", "values")
@@ -68,14 +72,29 @@ def _solve_writes(schedule: Schedule) -> Function:
     )
     alone = compare("==", LANES, 1)
     engine = Choice(alone, Query("nisa.engine.vector"), Query("nisa.engine.scalar"))
-    block.do("tensor_copy", dst=w, src=writes, engine=engine)
+    copied = block.inner() if schedule.shares else block
+    copied.do("tensor_copy", dst=w, src=writes, engine=engine)
+    if schedule.shares:
+        scaled = block.inner()
+        beta = beta_of(schedule, stage.inside(scaled))
+        with scaled.loop("lane", 0, LANES) as (body, lane):
+            body.do(
+                "tensor_scalar",
+                dst=slot_of(w, lane, VALUES),
+                data=slot_of(writes, lane, VALUES),
+                op0=MULTIPLY,
+                operand0=beta(body, body.let_named("slot", lane * STEPS + STEP)),
+                engine=engine,
+            )
+        block.decide(keys_are_shared(), scaled, copied)
     block.put("group", w=w)
     return stage.done()
 
 
 def _carry_state(schedule: Schedule) -> Function:
+    left = "k exp(G_last - G)" if schedule.shares else "beta k exp(G_last - G)"
     doc = (
-        "o = (q exp(G)) S + P w, and (beta k exp(G_last - G))^T w, which is added to the state."
+        f"o = (q exp(G)) S + P w, and ({left})^T w, which is added to the state."
         if schedule.solves
         else "o = (q exp(G)) S + P v, and (k exp(G_last - G))^T v, which is added to the state."
     )

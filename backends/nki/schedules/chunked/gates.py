@@ -181,7 +181,7 @@ def _select_alive(block: Block, columns: View, count: int) -> None:
 
 
 def _decays(stage: Stage, schedule: Schedule, log_and_beta: View) -> None:
-    """exp(G) and exp(G_last - G) side by side; exp(G_last); beta exp(G_last - G)."""
+    """exp(G) and exp(G_last - G) side by side; exp(G_last); (beta) exp(G_last - G)."""
     block, columns = stage.block, COLUMNS
     upto, after = stage.tiles("constants", "upto", "after")
     sums = block.tile("sums", (CHUNK, 2 * columns), F32, Space.PSUM)
@@ -200,15 +200,21 @@ def _decays(stage: Stage, schedule: Schedule, log_and_beta: View) -> None:
     if schedule.scan.before_decay:
         _decays_before(stage, g)
     _last_decays(stage, schedule, log_and_beta)
-    left = block.tile("left", (CHUNK, columns), F32)
-    block.do(
+    left, since = block.tile("left", (CHUNK, columns), F32), part(decays, None, (columns, columns))
+    multiplied = block.inner() if schedule.shares else block
+    multiplied.do(
         "tensor_tensor",
         dst=left,
-        data1=part(decays, None, (columns, columns)),
+        data1=since,
         data2=part(log_and_beta, None, (columns, columns)),
         op=MULTIPLY,
         engine=VECTOR,
     )
+    if schedule.shares:
+        sharing, bare = schedule.sharing(stage), block.inner()
+        bare.comment("Where keys are shared, what is written has beta.")
+        bare.do("tensor_copy", dst=left, src=since, engine=VECTOR)
+        block.decide(compare(">", sharing, 1), bare, multiplied)
 
 
 def _decays_before(stage: Stage, g: View) -> None:

@@ -125,17 +125,19 @@ def _find_slots(block: Block, schedule: Schedule, sources: Sources) -> None:
     for name in sources:
         block.let_named(f"{_stem(name)}_offsets", EMPTY)
     block.let_named("lengths", EMPTY)
+    if schedule.shares:
+        block.let_named("places", EMPTY)
     with block.loop("place", POSITION, POSITION + COUNT) as (lanes, place):
         lanes.let_named("lane", Item(TEAM, place))
         with lanes.loop("step", 0, STEPS) as (body, step):
             token = body.let_named("token", (FIRST_CHUNK + step) * CHUNK)
             for name, (item, _, _) in sources.items():
                 body.append(f"{_stem(name)}_offsets", schedule.where.offset(item.name, token))
+            if schedule.shares:
+                body.append("places", schedule.where.place_of_keys(token))
             body.append("lengths", smallest(CHUNK, Name("total") - token))
     if schedule.shares:
-        block.call(
-            "distinct_keys", Name("k_offsets"), Name("q_offsets"), Name("sizes"), result="heads"
-        )
+        block.call("distinct_keys", Name("places"), Name("sizes"), result="heads")
 
 
 def _transfer(

@@ -7,12 +7,11 @@ from attrs import frozen
 from backends.nki.contract import ELEMENTS, Contract
 from backends.nki.program.mentions import names_in
 from backends.nki.program.nodes import Element, Tile
-from backends.nki.program.numbers import Number
+from backends.nki.program.numbers import Number, product
 from backends.nki.program.structures import DtypeName, DtypeOf
 from backends.nki.schedules.chunked.addresses import Addresses
 from backends.nki.schedules.chunked.around import Around
 from backends.nki.schedules.chunked.entries import Entries
-from backends.nki.schedules.chunked.formulas import inputs_in
 from backends.nki.schedules.chunked.scan import Scan
 from backends.nki.schedules.chunked.stage import Stage
 from gdsl.algorithm.chunk_plan import DeltaSolve, Inverse, InverseKind
@@ -46,20 +45,12 @@ class Schedule:
 
     @property
     def shares(self) -> bool:
-        """Whether products of keys may be made once for lanes with the same keys and queries."""
-        f = self.scan.formulas
-        apart = f.own_read or self.scan.before_decay or f.key.computed or f.query.computed
-        for side in (f.tokens, f.gates):
-            # A factor of each value head (as beta may be) makes a key of its own.
-            others = inputs_in(side, (f.key.factor,)).values()
-            apart |= any(set(self.grouped) & set(item.type.axes) for item in others)
-        return bool(self.grouped) and self.solves and not self.scan.channels and not apart
+        """Whether lanes may have one key and one query together, whose products are made once."""
+        return bool(self.scan.chunk.shared)
 
-    @property
-    def grouped(self) -> tuple[str, ...]:
-        """The axes of value heads that have one key and one query together."""
-        known = {*self.scan.key.type.axes, *self.scan.query.type.axes}
-        return tuple(axis for axis in self.scan.mapped if axis not in known)
+    def sharing(self, stage: Stage) -> Number:
+        """How many lanes have one key and one query together; brings the sizes it needs in."""
+        return product(stage.numbers("sizes", *self.scan.chunk.shared))
 
     @property
     def columns(self) -> str:

@@ -34,9 +34,11 @@ from backends.nki.schedules.chunked.shared_keys import (
     heads_per_key,
     keys_are_shared,
     keys_of,
+    rows_alone,
     select_products,
     select_upto,
     share_products,
+    share_queries,
 )
 from backends.nki.schedules.chunked.slots import turn_slots
 from backends.nki.schedules.chunked.stage import Stage
@@ -56,8 +58,7 @@ def parts(schedule: Schedule) -> tuple[Part, ...]:
         return ((sums, scaled), (), (products, made), (turned,), ())
     if not schedule.shares:
         return ((sums,), (products,), (), (made,))
-    shared, selected = (Step(name, (group,)) for name in ("share_products", "select_products"))
-    return ((shared,), (sums,), (selected, products), (), (made,))
+    return ((Step("share_products", (group,)),), (sums,), (products,), (), (made,))
 
 
 def beside(schedule: Schedule) -> tuple[Part, ...]:
@@ -65,6 +66,8 @@ def beside(schedule: Schedule) -> tuple[Part, ...]:
     if not schedule.solves:
         return ()
     at = {0: "scale_vectors", 4: "turn_queries"}
+    if schedule.shares:
+        at |= {2: "select_products", 9: "share_queries"}
     ticks = range(max(at) + 1)
     return tuple((Step(at[tick], (Name("group"),)),) if tick in at else () for tick in ticks)
 
@@ -79,6 +82,7 @@ def functions(schedule: Schedule) -> Iterator[Function]:
     if schedule.shares:
         yield share_products(schedule)
         yield select_products(schedule)
+        yield share_queries(schedule)
     yield _make_scores(schedule)
 
 
@@ -106,7 +110,8 @@ def _spread_decays(schedule: Schedule) -> Function:
 def _scale_vectors(schedule: Schedule) -> Function:
     read = "p" if schedule.scan.formulas.own_read else "k"
     scaled = ["q exp(G)", *([f"{read} exp(G)"] if schedule.solves else [])]
-    scaled += [] if schedule.around.key_scaled else ["beta k exp(G_last - G)"]
+    left = "k exp(G_last - G)" if schedule.shares else "beta k exp(G_last - G)"
+    scaled += [] if schedule.around.key_scaled else [left]
     doc = f"{', '.join(scaled)}, on the engine that has nothing else to do."
     stage = Stage("scale_vectors", ("group",), doc, schedule.scan.log.span)
     block = stage.block
@@ -234,6 +239,7 @@ def _multiply_keys(schedule: Schedule) -> Function:
 def _make_scores(schedule: Schedule) -> Function:
     doc = (
         "A^T and P^T: beta_j (k_j . k_i) decay and beta_j (k_j . q_i) decay, j on partitions.\n\n"
+        f"{'Where keys are shared, A^T alone. ' if schedule.shares else ''}"
         "What no merge reads of A^T may be anything; tokens after i must not count in P^T."
         if schedule.solves
         else "P^T: (k_j . q_i) decay, j on partitions; tokens after i do not count."
@@ -242,23 +248,30 @@ def _make_scores(schedule: Schedule) -> Function:
     block, pairs = stage.block, schedule.scan.before_decay
     factors = "decay_pair" if pairs else "decay"
     kq_T, products, decay = stage.of_group("kq_T", "products", factors)
+    scores = block.create(Tile("scores", BOTH, like(kq_T), Space.SBUF))
+    beta = beta_of(schedule, stage)
+    count = block.let_named("rows", rows_alone()) if schedule.shares else number(2)
+
+    def rows(view: View, slot: Number) -> View:
+        if not schedule.shares:
+            return rows_of(schedule, view, slot)
+        return part(view, None, (slot * PAIR, count * CHUNK))
 
     def factor(slot: Number) -> View | Pattern:
         """The decays of a slot, for its rows."""
         if pairs:
             return slot_of(decay, slot, PAIR)
-        return _twice(decay, slot) if schedule.solves else slot_of(decay, slot, CHUNK)
+        if not schedule.solves:
+            return slot_of(decay, slot, CHUNK)
+        steps = ((SLOTS * CHUNK, CHUNK), (ZERO, count), (ONE, CHUNK))
+        return Pattern(decay.tile, steps, slot * CHUNK)
 
-    scores = block.create(Tile("scores", BOTH, like(kq_T), Space.SBUF))
-    beta = beta_of(schedule, stage)
     with block.loop("slot", 0, SLOTS) as (body, slot):
-        place: Number = slot
-        if schedule.shares:
-            place = body.let_named("place", keys_of(slot))
+        place = body.let_named("place", keys_of(slot)) if schedule.shares else slot
         body.do(
             "scalar_tensor_tensor",
-            dst=rows_of(schedule, scores, slot),
-            data=rows_of(schedule, products, place),
+            dst=rows(scores, slot),
+            data=rows(products, place),
             op0=MULTIPLY,
             operand0=beta(body, slot),
             op1=MULTIPLY,
@@ -271,9 +284,3 @@ def _make_scores(schedule: Schedule) -> Function:
         select_upto(block, scores, SLOTS)
     block.put("group", scores=scores)
     return stage.done()
-
-
-def _twice(decay: View, slot: Number) -> Pattern:
-    """A slot's factor for its k and its q."""
-    steps = ((SLOTS * CHUNK, CHUNK), (ZERO, number(2)), (ONE, CHUNK))
-    return Pattern(decay.tile, steps, slot * CHUNK)

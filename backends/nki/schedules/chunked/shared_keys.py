@@ -1,48 +1,52 @@
 """What value heads with one key head share: k^T k and k^T q, computed once.
 
 Which slots of a group have the same keys is found while tracing. Their products are rounded to
-SBUF, masked, and read by every slot that has them.
+SBUF, masked, and read by every slot that has them. There GpSimdE reaches them, and makes P^T. It
+has no instruction for two tensors and a scalar per partition, so beta goes from P^T, and from the
+key that the state is written with, into w. The plan has it so, too (`gdsl.algorithm.shared_keys`).
 """
 
 from __future__ import annotations
 
 from backends.nki.program.build import Block, compare, part
 from backends.nki.program.nodes import F32, Function, Pattern, Space, View
-from backends.nki.program.numbers import ONE, Name, Number, binary, product, smallest
+from backends.nki.program.numbers import ONE, ZERO, Choice, Literal, Name, Number, binary, smallest
 from backends.nki.program.structures import EMPTY, Item, Length, Record, Text
 from backends.nki.schedules.chunked.constants import select
-from backends.nki.schedules.chunked.operators import GREATER_EQUAL
-from backends.nki.schedules.chunked.records import BANK, CHUNK, PAIR, like, slot_of
+from backends.nki.schedules.chunked.operators import GREATER_EQUAL, MULTIPLY
+from backends.nki.schedules.chunked.records import BANK, CHUNK, PAIR, SLOTS, like, slot_of
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.stage import Stage
-from backends.nki.select.layouts import SCALAR
+from backends.nki.select.layouts import GPSIMD, SCALAR
 
 
 def distinct_keys(schedule: Schedule) -> Function:
     """Return `distinct_keys`, which a group is loaded with."""
-    doc = "Slots whose keys and queries no earlier one has, and which of them every slot has."
-    stage = Stage("distinct_keys", ("k_offsets", "q_offsets", "sizes"), doc)
-    block, own, of_slot = stage.block, Name("own"), Name("of_slot")
-    keys, queries = Name("k_offsets"), Name("q_offsets")
+    doc = (
+        "Slots whose keys and queries no earlier one has, which of them every slot has, and slots\n"
+        "where another one begins."
+    )
+    stage = Stage("distinct_keys", ("places", "sizes"), doc)
+    block, own, of_slot, runs = stage.block, Name("own"), Name("of_slot"), Name("runs")
+    places = Name("places")
     block.comment("Every lane rounds alike, whatever lanes it meets.")
-    sharing = block.let_named("sharing", product(stage.numbers("sizes", *schedule.grouped)))
-    block.let_named("own", EMPTY)
-    block.let_named("of_slot", EMPTY)
-    with block.loop("slot", 0, Length(keys)) as (body, slot):
+    sharing = block.let_named("sharing", schedule.sharing(stage))
+    for name in ("own", "of_slot", "runs"):
+        block.let_named(name, EMPTY)
+    with block.loop("slot", 0, Length(places)) as (body, slot):
         found = body.let_named("found", Length(own))
         with body.loop("place", 0, Length(own)) as (inner, place):
-            other = Item(own, place)
-            same = binary(
-                "and",
-                compare("==", Item(keys, other), Item(keys, slot)),
-                compare("==", Item(queries, other), Item(queries, slot)),
-            )
+            same = compare("==", Item(places, Item(own, place)), Item(places, slot))
             with inner.when(binary("and", compare(">", sharing, 1), same)) as equal:
                 equal.let_named("found", place)
         with body.when(compare("==", found, Length(own))) as new:
             new.append("own", slot)
+        changed = compare("!=", found, Item(of_slot, slot - 1))
+        with body.when(binary("or", compare("==", slot, 0), changed)) as begun:
+            begun.append("runs", slot)
         body.append("of_slot", found)
-    block.let_named("heads", Record((("own", own), ("of_slot", of_slot), ("sharing", sharing))))
+    fields = (("own", own), ("of_slot", of_slot), ("runs", runs), ("sharing", sharing))
+    block.let_named("heads", Record(fields))
     return stage.done("heads")
 
 
@@ -54,6 +58,11 @@ def keys_are_shared() -> Number:
 def heads_per_key() -> Number:
     """How many lanes of the kernel have the same keys."""
     return _heads("sharing")
+
+
+def rows_alone() -> Number:
+    """How many rows of a slot are scored by themselves: k and q, or k where products are shared."""
+    return Choice(keys_are_shared(), ONE, Literal(2))
 
 
 def keys_of(slot: Number) -> Number:
@@ -99,6 +108,34 @@ def select_products(schedule: Schedule) -> Function:
     with stage.block.when(keys_are_shared()) as block:
         (products,) = stage.inside(block).tiles("group", "products")
         select_upto(block, products, Length(_own()))
+    return stage.done()
+
+
+def share_queries(schedule: Schedule) -> Function:
+    """Return the step that makes P^T of them, a run of slots with the same keys at a time."""
+    doc = "P^T from shared products: (k_j . q_i) decay, j on partitions; w has beta."
+    stage = Stage("share_queries", ("group",), doc, schedule.scan.run.span)
+    stage.of_group()
+    with stage.block.when(keys_are_shared()) as block:
+        products, decay, scores = stage.inside(block).tiles("group", "products", "decay", "scores")
+        runs = block.let_named("runs", _heads("runs"))
+        with block.loop("run", 0, Length(runs)) as (body, run):
+            first = body.let_named("first", Item(runs, run))
+            body.let_named("last", SLOTS)
+            with body.when(compare("<", run + 1, Length(runs))) as more:
+                more.let_named("last", Item(runs, run + 1))
+            count = body.let_named("count", Name("last") - first)
+            place = body.let_named("place", keys_of(first))
+            rows = (SLOTS * PAIR, CHUNK)
+            shared = ((Length(_own()) * PAIR, CHUNK), (ZERO, count), (ONE, CHUNK))
+            body.do(
+                "tensor_tensor",
+                dst=Pattern(scores.tile, (rows, (PAIR, count), (ONE, CHUNK)), first * PAIR + CHUNK),
+                data1=Pattern(products.tile, shared, place * PAIR + CHUNK),
+                data2=part(decay, None, (first * CHUNK, count * CHUNK)),
+                op=MULTIPLY,
+                engine=GPSIMD,
+            )
     return stage.done()
 
 
