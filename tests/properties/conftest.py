@@ -19,6 +19,7 @@ from gdsl.source import Source
 from gdsl.syntax.parse import parse
 
 SWITCHES: dict[str, tuple[str, ...]] = {
+    "heads": ("own keys", "one key"),
     "decay": ("none", "scalar", "key", "value", "constant"),
     "read": ("off", "post", "pre"),
     "vector": ("key", "gated key", "own"),
@@ -52,6 +53,7 @@ WRITES = {"value": "v", "gated value": "(w * v)", "none": ""}
 class Recurrence:
     """One choice of every switch."""
 
+    heads: str
     decay: str
     read: str
     vector: str
@@ -160,7 +162,8 @@ class Recurrence:
     def _input(self, name: str, count: str) -> str:
         own = self._own(name, count).removesuffix(", ")
         last = f", {own}" if own else ""
-        return f"input {name}: f32[B, T, H{last}]{ARGUMENTS[name][2]}"
+        head = "" if name in ("q", "k") and self.heads == "one key" else ", H"
+        return f"input {name}: f32[B, T{head}{last}]{ARGUMENTS[name][2]}"
 
 
 def _used(lines: list[str]) -> list[str]:
