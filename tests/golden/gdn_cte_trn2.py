@@ -16,8 +16,15 @@ MASKED_MERGES = (2, 4, 8, 16)  # merges that select their blocks by a mask
 BLOCK_ROWS = 32  # rows of what they merge to
 BLOCK_MERGES = (32, 64)  # merges whose blocks are partition ranges
 LEAF = 16  # rows of a leaf that neumann doubles
-PARTS = ((0,), (1,), (2, 3), (), (4,))  # steps of preparing scores, tick by tick
-BESIDE = ((5,), (), (), (), (6,), (), ())  # steps beside the inverse, tick by tick
+PARTS = ((0,), (1,), (2,), (), (3,))  # steps of preparing scores, tick by tick
+BESIDE = ((4,), (), (5,), (), (6,), (), (), (), (), (7,))  # steps beside the inverse, tick by tick
+
+
+def place_of_keys(lane, token, sizes):
+    """Which key and query a lane has at a token, as a number."""
+    tiles, Hk, G, T = sizes["tiles"], sizes["Hk"], sizes["G"], sizes["T"]
+    place = lane // (tiles * Hk * G) * Hk * T + lane // (tiles * G) % Hk * T + token
+    return place
 
 
 def query_offset(lane, token, sizes):
@@ -525,13 +532,18 @@ def make_gates(constants, tensors, sizes, team, first_chunk, chunks):
         engine=nisa.engine.gpsimd,
     )
     left = nl.ndarray((CHUNK, columns), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_tensor(
-        dst=left,
-        data1=decays[:, columns : 2 * columns],
-        data2=log_and_beta[:, columns : 2 * columns],
-        op=nl.multiply,
-        engine=nisa.engine.vector,
-    )
+    G = sizes["G"]
+    if G > 1:
+        # Where keys are shared, what is written has beta.
+        nisa.tensor_copy(dst=left, src=decays[:, columns : 2 * columns], engine=nisa.engine.vector)
+    else:
+        nisa.tensor_tensor(
+            dst=left,
+            data1=decays[:, columns : 2 * columns],
+            data2=log_and_beta[:, columns : 2 * columns],
+            op=nl.multiply,
+            engine=nisa.engine.vector,
+        )
     gates = {
         "columns": columns,
         "chunks": chunks,
@@ -544,22 +556,26 @@ def make_gates(constants, tensors, sizes, team, first_chunk, chunks):
     return gates
 
 
-def distinct_keys(k_offsets, q_offsets, sizes):
-    """Slots whose keys and queries no earlier one has, and which of them every slot has."""
+def distinct_keys(places, sizes):
+    """Slots whose keys and queries no earlier one has, which of them every slot has, and slots
+    where another one begins."""
     # Every lane rounds alike, whatever lanes it meets.
     G = sizes["G"]
     sharing = G
     own = []
     of_slot = []
-    for slot in range(len(k_offsets)):
+    runs = []
+    for slot in range(len(places)):
         found = len(own)
         for place in range(len(own)):
-            if sharing > 1 and (k_offsets[own[place]] == k_offsets[slot] and q_offsets[own[place]] == q_offsets[slot]):
+            if sharing > 1 and places[own[place]] == places[slot]:
                 found = place
         if found == len(own):
             own.append(slot)
+        if slot == 0 or found != of_slot[slot - 1]:
+            runs.append(slot)
         of_slot.append(found)
-    heads = {"own": own, "of_slot": of_slot, "sharing": sharing}
+    heads = {"own": own, "of_slot": of_slot, "runs": runs, "sharing": sharing}
     return heads
 
 
@@ -588,6 +604,7 @@ def load_group(gates, tensors, sizes, team, position, count, chunk, steps):
     q_offsets = []
     v_offsets = []
     lengths = []
+    places = []
     for place in range(position, position + count):
         lane = team[place]
         for step in range(steps):
@@ -595,8 +612,9 @@ def load_group(gates, tensors, sizes, team, position, count, chunk, steps):
             k_offsets.append(key_offset(lane, token, sizes))
             q_offsets.append(query_offset(lane, token, sizes))
             v_offsets.append(value_offset(lane, token, sizes))
+            places.append(place_of_keys(lane, token, sizes))
             lengths.append(min(CHUNK, total - token))
-    heads = distinct_keys(k_offsets, q_offsets, sizes)
+    heads = distinct_keys(places, sizes)
     share = slots if steps == 1 or lengths[steps - 1] == CHUNK else 1
     for slot in range(0, slots, share):
         last = slot + share
@@ -657,7 +675,7 @@ def spread_decays(group):
 
 
 def scale_vectors(group):
-    """q exp(G), k exp(G), beta k exp(G_last - G), on the engine that has nothing else to do."""
+    """q exp(G), k exp(G), k exp(G_last - G), on the engine that has nothing else to do."""
     gates, lanes, steps, slots, column = group["gates"], group["lanes"], group["steps"], group["slots"], group["column"]
     keys = group["keys"]
     columns, chunks = gates["columns"], gates["chunks"]
@@ -797,10 +815,39 @@ def select_products(group):
         )
 
 
+def share_queries(group):
+    """P^T from shared products: (k_j . q_i) decay, j on partitions; w has beta."""
+    slots = group["slots"]
+    if group["heads"]["sharing"] > 1:
+        products, decay, scores = group["products"], group["decay"], group["scores"]
+        runs = group["heads"]["runs"]
+        for run in range(len(runs)):
+            first = runs[run]
+            last = slots
+            if run + 1 < len(runs):
+                last = runs[run + 1]
+            count = last - first
+            place = group["heads"]["of_slot"][first]
+            # gdn_cte.gdn:19: o, S = scan[T] gated_delta(query * scale, key, value, exp(g_log), beta, S)
+            nisa.tensor_tensor(
+                dst=scores.ap(
+                    pattern=[[2 * slots * CHUNK, CHUNK], [2 * CHUNK, count], [1, CHUNK]],
+                    offset=(2 * first + 1) * CHUNK,
+                ),
+                data1=products.ap(
+                    pattern=[[2 * len(group["heads"]["own"]) * CHUNK, CHUNK], [0, count], [1, CHUNK]],
+                    offset=(2 * place + 1) * CHUNK,
+                ),
+                data2=decay[:, first * CHUNK : first * CHUNK + count * CHUNK],
+                op=nl.multiply,
+                engine=nisa.engine.gpsimd,
+            )
+
+
 def make_scores(group):
     """A^T and P^T: beta_j (k_j . k_i) decay and beta_j (k_j . q_i) decay, j on partitions.
 
-    What no merge reads of A^T may be anything; tokens after i must not count in P^T.
+    Where keys are shared, A^T alone. What no merge reads of A^T may be anything; tokens after i must not count in P^T.
     """
     slots, kq_T, products, decay = group["slots"], group["kq_T"], group["products"], group["decay"]
     # delta_rule.gdn:10: S = S + k * (beta * (v - r))
@@ -808,16 +855,17 @@ def make_scores(group):
     gates, column, steps = group["gates"], group["column"], group["steps"]
     chunks, columns = gates["chunks"], gates["columns"]
     log_and_beta = gates["log_and_beta"]
+    rows = 1 if group["heads"]["sharing"] > 1 else 2
     for slot in range(slots):
         place = group["heads"]["of_slot"][slot]
         column_of_slot = columns + column + slot // steps * chunks + slot % steps
         nisa.scalar_tensor_tensor(
-            dst=scores[:, 2 * slot * CHUNK : 2 * slot * CHUNK + 2 * CHUNK],
-            data=products[:, 2 * place * CHUNK : 2 * place * CHUNK + 2 * CHUNK],
+            dst=scores[:, 2 * slot * CHUNK : 2 * slot * CHUNK + rows * CHUNK],
+            data=products[:, 2 * place * CHUNK : 2 * place * CHUNK + rows * CHUNK],
             op0=nl.multiply,
             operand0=log_and_beta[:, column_of_slot : column_of_slot + 1],
             op1=nl.multiply,
-            operand1=decay.ap(pattern=[[slots * CHUNK, CHUNK], [0, 2], [1, CHUNK]], offset=slot * CHUNK),
+            operand1=decay.ap(pattern=[[slots * CHUNK, CHUNK], [0, rows], [1, CHUNK]], offset=slot * CHUNK),
         )
     if group["heads"]["sharing"] == 1:
         nisa.affine_select(
@@ -833,21 +881,23 @@ def make_scores(group):
 
 
 def prepare(constants, group, stage):
-    """Step 0 to 6 on the way from loaded vectors to scores."""
+    """Step 0 to 7 on the way from loaded vectors to scores."""
     if stage == 0:
         share_products(group)
     elif stage == 1:
         sum_segments(constants, group)
     elif stage == 2:
-        select_products(group)
-    elif stage == 3:
         multiply_keys(group)
-    elif stage == 4:
+    elif stage == 3:
         make_scores(group)
-    elif stage == 5:
+    elif stage == 4:
         scale_vectors(group)
-    else:
+    elif stage == 5:
+        select_products(group)
+    elif stage == 6:
         turn_queries(group)
+    else:
+        share_queries(group)
 
 
 def mask_leaves(constants, group):
@@ -1320,7 +1370,7 @@ def invert(constants, group, step):
 
 
 def solve_writes(group, states, step):
-    """w = X v - W S for one chunk of every lane of the group."""
+    """w = X v - W S for one chunk of every lane of the group, times beta where keys are shared."""
     lanes, steps, position, values = group["lanes"], group["steps"], group["position"], group["values"]
     v, X_T, W_T = group["v"], group["X_T"], group["W_T"]
     low = states["low"]
@@ -1343,12 +1393,27 @@ def solve_writes(group, states, step):
     w = nl.ndarray((CHUNK, lanes * values), dtype=v.dtype, buffer=nl.sbuf)
     # One lane waits for this on its way to the next chunk, and VectorE answers sooner than
     # ScalarE.
-    nisa.tensor_copy(dst=w, src=writes, engine=nisa.engine.vector if lanes == 1 else nisa.engine.scalar)
+    if group["heads"]["sharing"] > 1:
+        gates, column, steps = group["gates"], group["column"], group["steps"]
+        chunks, columns = gates["chunks"], gates["columns"]
+        log_and_beta = gates["log_and_beta"]
+        for lane in range(lanes):
+            slot = lane * steps + step
+            column_of_slot = columns + column + slot // steps * chunks + slot % steps
+            nisa.tensor_scalar(
+                dst=w[:, lane * values : (lane + 1) * values],
+                data=writes[:, lane * values : (lane + 1) * values],
+                op0=nl.multiply,
+                operand0=log_and_beta[:, column_of_slot : column_of_slot + 1],
+                engine=nisa.engine.vector if lanes == 1 else nisa.engine.scalar,
+            )
+    else:
+        nisa.tensor_copy(dst=w, src=writes, engine=nisa.engine.vector if lanes == 1 else nisa.engine.scalar)
     group["w"] = w
 
 
 def carry_state(group, states, step):
-    """o = (q exp(G)) S + P w, and (beta k exp(G_last - G))^T w, which is added to the state."""
+    """o = (q exp(G)) S + P w, and (k exp(G_last - G))^T w, which is added to the state."""
     lanes, steps, position, keys = group["lanes"], group["steps"], group["position"], group["keys"]
     values = group["values"]
     k_left, q_T, scores, w = group["k_left"], group["q_T"], group["scores"], group["w"]
