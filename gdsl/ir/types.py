@@ -9,6 +9,11 @@ from attrs import field, frozen
 from gdsl.ir.dtypes import Dtype
 
 
+def _end(value: float) -> float:
+    """An end of an interval. Zero has one sign: 1 / -0.0 is an infinity that values do not reach."""
+    return float(value) + 0.0
+
+
 @frozen
 class Interval:
     """A closed interval of the extended reals; `lo_open`/`hi_open` exclude an end.
@@ -16,8 +21,8 @@ class Interval:
     `may_be_nan` is set when an operation such as 0 * inf can occur for values inside the interval.
     """
 
-    lo: float = field(default=-math.inf, converter=float)
-    hi: float = field(default=math.inf, converter=float)
+    lo: float = field(default=-math.inf, converter=_end)
+    hi: float = field(default=math.inf, converter=_end)
     lo_open: bool = False
     hi_open: bool = False
     may_be_nan: bool = False

@@ -201,7 +201,7 @@ class TokenSelector(Selector):
         first, second = vectors
         element = dtype_of(first.tile.name, first.tile.element.bytes)
         products = block.tile(f"{stem}_T", (keys, SLOTS * CHUNK), element)
-        if first == second and self._less_busy(_SQUARE) is SCALAR:
+        if first == second and self.less_busy(_SQUARE) is SCALAR:
             block.do("activation", dst=products, op=Token("nl.square"), data=first)
         else:
             block.do(
@@ -230,9 +230,10 @@ class TokenSelector(Selector):
         there = all(view.tile.space is Space.SBUF for view in (first, second))
         if not there or not self.vectors or op not in (MULTIPLY, "nl.add"):
             return VECTOR
-        return self._less_busy(_PRODUCT)
+        return self.less_busy(_PRODUCT)
 
-    def _less_busy(self, costs: Mapping[Token, float]) -> Token:
+    def less_busy(self, costs: Mapping[Token, float]) -> Token:
+        """Give work to the engine that has least with it, by what it costs each per slot, in ns."""
         after = {e: self.busy.get(e, 0.0) + cost for e, cost in costs.items()}
         engine = min(after, key=lambda e: after[e])
         self.busy[engine] = after[engine]

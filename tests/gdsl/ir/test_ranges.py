@@ -79,6 +79,13 @@ def test_no_value_escapes_in_float64(name: str) -> None:
     attack()
 
 
+def test_an_end_at_zero_has_no_sign() -> None:
+    """(-0, inf) ** -1 has no value below 0."""
+    above = Interval(-0.0, INF, lo_open=True)
+    found = OPERATORS["pow"].interval(above, Interval(-1.0, 0.0))
+    assert contains(found, 2.0) and not contains(found, -1.0)
+
+
 SMALL = st.floats(-50, 50, width=32)
 
 

@@ -26,9 +26,9 @@ quarter of the columns: products have stationaries that are zero outside these b
 stationary, is made of X by transposing it with every block in all columns and masking (`inverse`).
 
 Value heads with one key head share k^T k and k^T q: they are rounded to SBUF once, and what each
-head makes of them are passes over 16-bit numbers (1.67 us with two value heads per key head). All
-groups of such a kernel do so, whatever lanes they hold: sharing changes no bit. The evaluator of
-the plan, which bounds the error, does not round there.
+head makes of them are passes over 16-bit numbers. GpSimdE makes P^T, and w has beta (`shared_keys`;
+1.61 us with two value heads per key head). All groups of such a kernel do so, whatever lanes they
+hold: which lanes meet changes no bit. The plan states the form with its rounding points.
 
 The chunk follows from the plan: with chunks of 64 tokens a group is eight of them, and so on. Lanes
 are shared among cores by heads or by value columns (`sharding`); with one head its columns are.

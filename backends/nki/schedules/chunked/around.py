@@ -52,10 +52,12 @@ from backends.nki.select.terms import Known, Leaf, Product, Stage, Term
 from backends.nki.select.tokens import Column, TokenSelector
 from gdsl.ir.kernel import Output
 
-BUSY = {VECTOR: 2300.0, SCALAR: 2300.0, GPSIMD: 650.0}
+BUSY = {VECTOR: 2050.0, SCALAR: 2050.0, GPSIMD: 1020.0}
 """Nanoseconds per chunk and lane that the stages of the rule keep engines busy, without k_left and
-with what VectorE alone can do around them."""
+with what one engine alone can do around them."""
 BUSY_WITH_CHANNELS = {VECTOR: 3000.0, SCALAR: 3000.0, GPSIMD: 1000.0}
+_SHARED_QUERIES = {VECTOR: 103.0, GPSIMD: 276.0}
+"""Nanoseconds per chunk and lane of P^T from shared products."""
 _OPERAND = dtype_of("kq_T", 4)
 _TABLES = tuple(Token(f"nl.{name}") for name in ("sigmoid", "silu", "softplus", "tanh", "log"))
 """Functions of ScalarE for which it loads another table than that of exp."""
@@ -82,6 +84,8 @@ class Around:
     late: list[list[Statement]] = field(factory=list)
     """What only the carried state and the outputs wait for."""
     epilogue: list[list[Statement]] = field(factory=list)
+    shared_queries: Token = GPSIMD
+    """The engine that makes P^T from shared products."""
 
     def __attrs_post_init__(self) -> None:
         origin = self.scan.run.span
@@ -190,6 +194,7 @@ class Around:
         early, late = divided(others, ("g", "kq_T", "keys_T", *self._columns(others)))
         self.tables, self.prologue, self.late = cut(tables), cut(early), cut(late)
         self.epilogue = cut(self.blocks[Stage.OUTPUTS].statements)
+        self.shared_queries = self.selector.less_busy(_SHARED_QUERIES)
 
     def _columns(self, statements: list[Statement]) -> list[str]:
         """What is one column per slot, which scores of a decay per channel are made with."""

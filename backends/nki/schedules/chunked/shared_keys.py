@@ -1,9 +1,10 @@
 """What value heads with one key head share: k^T k and k^T q, computed once.
 
 Which slots of a group have the same keys is found while tracing. Their products are rounded to
-SBUF, masked, and read by every slot that has them. There GpSimdE reaches them, and makes P^T. It
-has no instruction for two tensors and a scalar per partition, so beta goes from P^T, and from the
-key that the state is written with, into w. The plan has it so, too (`gdsl.algorithm.shared_keys`).
+SBUF, masked, and read by every slot that has them. There GpSimdE reaches them, and makes P^T unless
+what stands around the rule keeps it busy. It has no instruction for two tensors and a scalar per
+partition, so beta goes from P^T, and from the key that the state is written with, into w. The plan
+has it so, too (`gdsl.algorithm.shared_keys`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from backends.nki.schedules.chunked.operators import GREATER_EQUAL, MULTIPLY
 from backends.nki.schedules.chunked.records import BANK, CHUNK, PAIR, SLOTS, like, slot_of
 from backends.nki.schedules.chunked.schedule import Schedule
 from backends.nki.schedules.chunked.stage import Stage
-from backends.nki.select.layouts import GPSIMD, SCALAR
+from backends.nki.select.layouts import SCALAR
 
 
 def distinct_keys(schedule: Schedule) -> Function:
@@ -134,7 +135,7 @@ def share_queries(schedule: Schedule) -> Function:
                 data1=Pattern(products.tile, shared, place * PAIR + CHUNK),
                 data2=part(decay, None, (first * CHUNK, count * CHUNK)),
                 op=MULTIPLY,
-                engine=GPSIMD,
+                engine=schedule.around.shared_queries,
             )
     return stage.done()
 

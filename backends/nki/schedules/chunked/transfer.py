@@ -1,7 +1,7 @@
 """Transfers between HBM and tiles in which each lane or chunk has a slot of its own.
 
-`offsets` is a list of where the slots begin in the tensor; evenly spaced ones travel together.
-Gates also do where the spacing has two levels: heads within rows of the batch, or in key heads.
+`offsets` is a list of where the slots begin in the tensor. They travel together where two distances
+describe them all: of heads within rows of the batch, of value heads that read one key head twice.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from backends.nki.schedules.chunked.stage import Stage
 from backends.nki.select.state_moves import SKIP
 
 TENSOR = Tile("tensor", (), F32, Space.ARGUMENT)
-OFFSETS, DISTANCE = Name("offsets"), Name("distance")
+OFFSETS = Name("offsets")
+MANY, NEAR, FAR = Name("many"), Name("near"), Name("far")
+"""Neighbours at one distance, that distance, and that from the first of them to the next first."""
 STEP, INNER, TOKENS, WIDTH = Name("step"), Name("inner"), Name("tokens"), Name("width")
 """Elements between tokens, between the elements of a row; tokens of a slot; elements of a row."""
 
@@ -40,13 +42,12 @@ Transfer = Callable[[Block, View | Pattern, Pattern], None]
 
 def functions(schedule: Schedule) -> Iterator[Function]:
     """Yield the transfers; one of rows as they are, or turned, there and back; one of gates."""
-    yield _spacing()
-    yield _two_spacings()
+    yield _spacings()
     yield _rows(
         "load_rows",
         "dst",
-        "Rows of `width` elements, token by token, one slot per offset; one transfer where they\n"
-        "are evenly spaced.",
+        "Rows of `width` elements, token by token, one slot per offset; one transfer where two\n"
+        "distances describe where they begin.",
         lambda block, tile, rows: block.do("dma_copy", dst=tile, src=rows),
     )
     yield _turned()
@@ -73,22 +74,9 @@ def _whole(name: str) -> View:
     return View(Tile(name, shape, F32, Space.SBUF), shape)
 
 
-def _spacing() -> Function:
-    doc = "The distance between neighbouring offsets, None when it is not the same for all."
-    stage = Stage("spacing", ("offsets",), doc)
-    block, count = stage.block, Length(OFFSETS)
-    first = Choice(compare(">", count, 1), offset(ONE) - offset(ZERO), ZERO)
-    block.let_named("distance", first)
-    with block.loop("position", 1, count) as (body, position):
-        here = offset(position) - offset(position - 1)
-        with body.when(compare("!=", here, DISTANCE)) as uneven:
-            uneven.let_named("distance", NONE)
-    return stage.done("distance")
-
-
-def _two_spacings() -> Function:
+def _spacings() -> Function:
     stage = Stage(
-        "two_spacings",
+        "spacings_of",
         ("offsets",),
         "How many neighbours are evenly spaced, their distance, and that from the first of them\n"
         "to the first of the next as many; None when that does not describe all offsets.",
@@ -115,13 +103,19 @@ def _two_spacings() -> Function:
 
 @contextmanager
 def _together(block: Block) -> Iterator[tuple[Block, Block, Number]]:
-    """One block for evenly spaced offsets, and one for each slot of others."""
+    """One block for offsets that two distances describe, and one for each slot of others."""
     slots = block.let_named("slots", Length(OFFSETS))
-    block.let_named("distance", Call("spacing", (OFFSETS,)))
+    block.let_named("spacings", Call("spacings_of", (OFFSETS,)))
     together, apart = block.inner(), block.inner()
+    together.statements.append(Unpack(("many", "near", "far"), "spacings"))
     with apart.loop("slot", 0, slots) as (each, slot):
         yield together, each, slot
-    block.decide(compare("!=", DISTANCE, NONE), together, apart)
+    block.decide(compare("!=", Name("spacings"), NONE), together, apart)
+
+
+def _spaced(near: Number, far: Number, slots: Number) -> tuple[tuple[Number, Number], ...]:
+    """All slots of a tensor as two dimensions of a pattern."""
+    return (far, slots // MANY), (near, MANY)
 
 
 def _rows(
@@ -140,7 +134,7 @@ def _rows(
         return Pattern(TENSOR, steps, first, NUMBER, indexed_dim)
 
     with _together(stage.block) as (together, each, slot):
-        steps = ((STEP, TOKENS), (DISTANCE, Name("slots")), (INNER, WIDTH))
+        steps = ((STEP, TOKENS), *_spaced(NEAR, FAR, Name("slots")), (INNER, WIDTH))
         every = part(chip, (ZERO, TOKENS), (ZERO, Name("slots") * WIDTH))
         transfer(together, every, rows(steps, offset(ZERO)))
         one = part(chip, (ZERO, TOKENS), (slot * WIDTH, WIDTH))
@@ -180,10 +174,11 @@ def _turned() -> Function:
     columns = stage.block.let_named("columns", Extent("dst", 1))
     with _together(stage.block) as (together, each, slot):
         slots = Name("slots")
+        placed = _spaced(PAIR, MANY * PAIR, slots)
         together.do(
             "dma_transpose",
-            dst=Pattern(dst.tile, ((columns, WIDTH), (PAIR, slots), (ONE, TOKENS)), first),
-            src=Pattern(TENSOR, ((STEP, TOKENS), (DISTANCE, slots), row), offset(ZERO)),
+            dst=Pattern(dst.tile, ((columns, WIDTH), *placed, (ONE, TOKENS)), first),
+            src=Pattern(TENSOR, ((STEP, TOKENS), *_spaced(NEAR, FAR, slots), row), offset(ZERO)),
         )
         column = each.let_named("column", first + slot * PAIR)
         each.do(
@@ -202,12 +197,11 @@ def _gate() -> Function:
     )
     block, dst, chunks, rest = stage.block, _whole("dst"), Name("chunks"), Name("rest")
     whole = block.let_named("whole", TOKENS // CHUNK)
-    block.let_named("spacings", Call("two_spacings", (OFFSETS,)))
+    block.let_named("spacings", Call("spacings_of", (OFFSETS,)))
     lanes, chunk, token = Length(OFFSETS), CHUNK * STEP, (STEP, CHUNK)
     together, apart = block.inner(), block.inner()
     together.statements.append(Unpack(("many", "near", "far"), "spacings"))
-    many, near, far = Name("many"), Name("near"), Name("far")
-    steps = ((far, lanes // many), (near, many), (chunk, chunks), token)
+    steps = (*_spaced(NEAR, FAR, lanes), (chunk, chunks), token)
     together.do("dma_copy", dst=dst, src=Pattern(TENSOR, steps, offset(ZERO)))
     with apart.loop("lane", 0, lanes) as (each, lane):
         row = each.let_named("row", lane * chunks)
@@ -232,7 +226,7 @@ def _per_lane() -> Function:
     )
     block, dst, chunks = stage.block, _whole("dst"), Name("chunks")
     with _together(block) as (together, each, slot):
-        steps = ((DISTANCE, Name("slots")), (ZERO, chunks), (ONE, ONE))
+        steps = (*_spaced(NEAR, FAR, Name("slots")), (ZERO, chunks), (ONE, ONE))
         together.do("dma_copy", dst=dst, src=Pattern(TENSOR, steps, offset(ZERO)))
         rows = part(dst, (slot * chunks, chunks), None)
         each.do(

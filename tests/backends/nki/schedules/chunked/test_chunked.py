@@ -269,6 +269,14 @@ def test_value_heads_with_one_key_head_take_a_tenth_less(shared: int) -> None:
     assert estimated(8 // shared, shared, 2048, BF16) <= 0.9 * alone
 
 
+def test_value_heads_with_one_key_head_take_no_more_transfers() -> None:
+    def transfers(heads: int, shared: int) -> int:
+        result = shapes_only(arguments(1, heads, shared, 512, 128, 128, BF16, state=False))
+        return sum(r.opcode.startswith("dma") for trace in result.traces for r in trace.records)
+
+    assert transfers(4, 2) == transfers(2, 4) == transfers(8, 1)
+
+
 @pytest.mark.parametrize("heads", [3, 6, 7, 12])
 def test_gates_of_any_number_of_heads_fit_their_banks(heads: int) -> None:
     """Sums of gates stand side by side, a column for every chunk of every head."""
@@ -278,9 +286,14 @@ def test_gates_of_any_number_of_heads_fit_their_banks(heads: int) -> None:
 def estimated(heads: int, shared: int, tokens: int, dtype: type) -> float:
     """Microseconds of gdn_cte in program order."""
     values = arguments(1, heads, shared, tokens, 128, 128, dtype, state=False)
-    result = simulate(emitted(), "gdn_cte", values, options=SimOptions(shape_only=True))
+    result = shapes_only(values)
     timeline = program_order([prepare(trace) for trace in result.traces], MACHINES["trn2"])
     return timeline.end / 1000
+
+
+def shapes_only(values: dict[str, Any]) -> SimResult:
+    """gdn_cte traced without data."""
+    return simulate(emitted(), "gdn_cte", values, options=SimOptions(shape_only=True))
 
 
 def test_the_estimated_time_with_a_decay_per_channel() -> None:
