@@ -10,7 +10,7 @@ from gdsl.ir.dtypes import Dtype
 
 
 def _end(value: float) -> float:
-    """An end of an interval. Zero has one sign: 1 / -0.0 is an infinity that values do not reach."""
+    """An end. Zero has one sign: 1 / -0.0 is an infinity that no value of an interval reaches."""
     return float(value) + 0.0
 
 

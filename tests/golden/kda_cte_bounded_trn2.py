@@ -258,16 +258,7 @@ def make_masks(constants):
     constants["twos"] = twos
 
 
-def spacing(offsets):
-    """The distance between neighbouring offsets, None when it is not the same for all."""
-    distance = offsets[1] - offsets[0] if len(offsets) > 1 else 0
-    for position in range(1, len(offsets)):
-        if offsets[position] - offsets[position - 1] != distance:
-            distance = None
-    return distance
-
-
-def two_spacings(offsets):
+def spacings_of(offsets):
     """How many neighbours are evenly spaced, their distance, and that from the first of them
     to the first of the next as many; None when that does not describe all offsets."""
     near = offsets[1] - offsets[0] if len(offsets) > 1 else 0
@@ -286,14 +277,18 @@ def two_spacings(offsets):
 
 
 def load_rows(dst, tensor, offsets, step, inner, tokens, width):
-    """Rows of `width` elements, token by token, one slot per offset; one transfer where they
-    are evenly spaced."""
+    """Rows of `width` elements, token by token, one slot per offset; one transfer where two
+    distances describe where they begin."""
     slots = len(offsets)
-    distance = spacing(offsets)
-    if distance != None:
+    spacings = spacings_of(offsets)
+    if spacings != None:
+        many, near, far = spacings
         nisa.dma_copy(
             dst=dst[:tokens, : slots * width],
-            src=tensor.ap(pattern=[[step, tokens], [distance, slots], [inner, width]], offset=offsets[0]),
+            src=tensor.ap(
+                pattern=[[step, tokens], [far, slots // many], [near, many], [inner, width]],
+                offset=offsets[0],
+            ),
         )
     else:
         for slot in range(slots):
@@ -308,11 +303,18 @@ def load_turned(dst, first, tensor, offsets, step, inner, tokens, width):
     `first` + s * 2 * CHUNK."""
     columns = dst.shape[1]
     slots = len(offsets)
-    distance = spacing(offsets)
-    if distance != None:
+    spacings = spacings_of(offsets)
+    if spacings != None:
+        many, near, far = spacings
         nisa.dma_transpose(
-            dst=dst.ap(pattern=[[columns, width], [2 * CHUNK, slots], [1, tokens]], offset=first),
-            src=tensor.ap(pattern=[[step, tokens], [distance, slots], [inner, width]], offset=offsets[0]),
+            dst=dst.ap(
+                pattern=[[columns, width], [2 * many * CHUNK, slots // many], [2 * CHUNK, many], [1, tokens]],
+                offset=first,
+            ),
+            src=tensor.ap(
+                pattern=[[step, tokens], [far, slots // many], [near, many], [inner, width]],
+                offset=offsets[0],
+            ),
         )
     else:
         for slot in range(slots):
@@ -326,10 +328,14 @@ def load_turned(dst, first, tensor, offsets, step, inner, tokens, width):
 def store_rows(tensor, src, offsets, step, inner, tokens, width):
     """The way back of `load_rows`."""
     slots = len(offsets)
-    distance = spacing(offsets)
-    if distance != None:
+    spacings = spacings_of(offsets)
+    if spacings != None:
+        many, near, far = spacings
         nisa.dma_copy(
-            dst=tensor.ap(pattern=[[step, tokens], [distance, slots], [inner, width]], offset=offsets[0]),
+            dst=tensor.ap(
+                pattern=[[step, tokens], [far, slots // many], [near, many], [inner, width]],
+                offset=offsets[0],
+            ),
             src=src[:tokens, : slots * width],
         )
     else:
@@ -343,7 +349,7 @@ def store_rows(tensor, src, offsets, step, inner, tokens, width):
 def load_gate(dst, tensor, offsets, step, chunks, tokens):
     """One value per token: row lane * chunks + chunk holds the tokens of a chunk."""
     whole = tokens // CHUNK
-    spacings = two_spacings(offsets)
+    spacings = spacings_of(offsets)
     if whole == chunks and spacings != None:
         many, near, far = spacings
         nisa.dma_copy(
