@@ -14,13 +14,13 @@ Spacings = Callable[[list[int]], tuple[int, int, int] | None]
 
 
 @pytest.fixture(scope="module")
-def two_spacings() -> Spacings:
+def spacings_of() -> Spacings:
     """The function of the emitted text, which is plain Python."""
     tree = ast.parse(api.compile(api.load("gdn_cte"), target="trn2").text)
-    found = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "two_spacings"]
+    found = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "spacings_of"]
     names: dict[str, Spacings] = {}
     exec(compile(ast.Module([*found], []), "emitted", "exec"), names)
-    return names["two_spacings"]
+    return names["spacings_of"]
 
 
 @pytest.mark.parametrize(
@@ -39,15 +39,15 @@ def two_spacings() -> Spacings:
     ],
 )
 def test_what_one_transfer_describes(
-    two_spacings: Spacings, offsets: list[int], expected: tuple[int, int, int] | None
+    spacings_of: Spacings, offsets: list[int], expected: tuple[int, int, int] | None
 ) -> None:
-    assert two_spacings(offsets) == expected
+    assert spacings_of(offsets) == expected
 
 
 @pytest.mark.parametrize(("outer", "inner"), [*product((1, 2, 5), (1, 2, 3))])
-def test_every_two_levels_are_found(two_spacings: Spacings, outer: int, inner: int) -> None:
+def test_every_two_levels_are_found(spacings_of: Spacings, outer: int, inner: int) -> None:
     offsets = [11 + 100 * i + 7 * j for i in range(outer) for j in range(inner)]
-    found = two_spacings(offsets)
+    found = spacings_of(offsets)
     assert found is not None
     many, near, far = found
     again = [11 + far * i + near * j for i in range(len(offsets) // many) for j in range(many)]
