@@ -145,7 +145,7 @@ class BlockFront(Front):
             if not scan:
                 windows.fetch(self.loads, convolution, tiles)
             windows.load(self.loads, convolution)
-        raw = [*windows.fetched.values(), *windows.taps.values()]
+        raw = [*windows.fetched.values(), *windows.raw.values()]
         for convolution in self.sections.convolutions:
             windows.turn(self.ahead, convolution)
         if self.streamed is not None:

@@ -116,10 +116,10 @@ def _stream(
         projections.plan(block, port)
     projections.activate(block)
     views = [projections.create(block, port, F32) for _, port in ports]
-    projections.load_scales(block)
+    projections.scales.load(block)
     free = SBUF - projections.bytes_held() - WORK
     projections.allocate(block, free, Literal(False), ())
-    projections.turn_scales(block)
+    projections.scales.turn(block)
     for _, port in ports:
         projections.begin(block, port)
         projections.finish(block, port)

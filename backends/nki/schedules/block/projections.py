@@ -18,14 +18,9 @@ from backends.nki.program.build import Block, compare
 from backends.nki.program.nodes import F32, Element, Function, Operand, Pattern, View
 from backends.nki.program.numbers import ONE, ZERO, Choice, Literal, Name, Number
 from backends.nki.refusal import refuse
-from backends.nki.schedules.block.channels import lying
-from backends.nki.schedules.block.columns import Columns, columns_of, spanned
-from backends.nki.schedules.block.projection_step import (
-    NEEDS,
-    PROJECT,
-    PROJECT_HEADS,
-    PROJECT_SCALED,
-)
+from backends.nki.schedules.block.columns import columns_of, spanned
+from backends.nki.schedules.block.projected_port import ProjectedPort
+from backends.nki.schedules.block.projection_step import NEEDS, PROJECT_HEADS
 from backends.nki.schedules.block.projection_stream import (
     BEGIN_STREAM,
     STREAM_FUNCTIONS,
@@ -36,8 +31,8 @@ from backends.nki.schedules.block.projection_stream import (
     element_bytes,
     units_per_tile,
 )
+from backends.nki.schedules.block.scales import Scales
 from backends.nki.schedules.block.sections import Port, Projection
-from backends.nki.schedules.block.taps import LOAD_TAPS, TURN_TAPS, rows_shape
 from backends.nki.select.addressing import strides
 from backends.nki.select.constants import PARTITIONS, Constants
 from backends.nki.select.helpers import QUEUE
@@ -62,28 +57,6 @@ class Activation:
 
 
 @define
-class Projected:
-    """A port of a projection: its weight in the stream, and its tile once it is created."""
-
-    port: Port
-    projection: Projection
-    weight: Weight
-    columns: Columns
-    """The columns that are used; the weight says which are brought in."""
-    stream: Stream
-    view: View | None = None
-    scale: View | None = None
-    """[wide, heads], once it is turned; before that a head per partition."""
-
-    @property
-    def function(self) -> Function:
-        """What multiplies the weight with the activation."""
-        if self.port.field.wide is None:
-            return PROJECT_HEADS
-        return PROJECT if self.projection.scale is None else PROJECT_SCALED
-
-
-@define
 class Projections:
     """The ports of a kernel's projections on this core. All entries at once: a bank of PSUM."""
 
@@ -95,7 +68,7 @@ class Projections:
     """Where the emitted kernel asserts what it takes: its head."""
     streams: dict[Dtype | DtypeVar, Stream] = field(factory=dict)
     """By the dtype of the weights: a buffer has one."""
-    ports: dict[Port, Projected] = field(factory=dict)
+    ports: dict[Port, ProjectedPort] = field(factory=dict)
     row_columns: Number | None = None
     """Columns of one number per row, 128 rows to a column."""
     activations: dict[str, Activation] = field(factory=dict)
@@ -104,6 +77,11 @@ class Projections:
     """What is asserted to fit on the partitions already."""
     groups: dict[str, Number] = field(factory=dict)
     """Rows of a weight per partition, by the contracted axis."""
+    scales: Scales = field(init=False)
+
+    @scales.default
+    def _no_scales(self) -> Scales:
+        return Scales(self.contract, self.window)
 
     @property
     def entries(self) -> Number:
@@ -136,12 +114,9 @@ class Projections:
             self._at_most(rows, f"channels `{projection.axis}`")
         else:
             groups = self._groups(block, projection.axis)
+        if projection.scale is not None:
+            self.scales.plan(port, name, projection.scale)
         if part.wide is None:
-            if projection.scale is not None:
-                raise refuse(
-                    f"`{projection.scale.name}` scales `{part.name}`, which has no channels",
-                    projection.scale.span,
-                )
             self._at_most(self.heads(port), "heads on a core")
             weight = Weight(name, tile, spanned(columns), groups, ONE)
         else:
@@ -151,7 +126,7 @@ class Projections:
             most = units_per_tile(block, name, stream.size, columns, rows)
             weight = Weight(name, tile, columns, groups, most)
         stream.weights.append(weight)
-        self.ports[port] = Projected(port, projection, weight, columns, stream)
+        self.ports[port] = ProjectedPort(port, projection, weight, columns, stream)
 
     def _groups(self, block: Block, axis: str) -> Number:
         """Rows of a weight per partition."""
@@ -219,70 +194,18 @@ class Projections:
         assert view is not None
         return Activation(view, ONE)
 
-    # ---- scales
-
-    def load_scales(self, block: Block) -> None:
-        """Bring in the scales of the columns, head by head."""
-        for projected in self._scaled:
-            item, part = projected.projection.scale, projected.port.field
-            assert item is not None
-            where = lying(item.dims, part, self.window, ONE, item.span)
-            heads, wide = self.heads(projected.port), Name(str(part.wide))
-            tile = self.contract.tensors[item.name]
-            shape = rows_shape(heads, wide, ONE)
-            rows = block.tile(f"{projected.weight.name}_scales_rows_sb", shape, tile.element)
-            block.origin = item.span
-            known: dict[str, Operand] = {
-                "rows_sb": rows,
-                "weight": View(tile, tile.shape),
-                "first": where.first,
-                "step": where.step,
-                "heads": heads,
-                "taps": ONE,
-                "wide": wide,
-            }
-            block.call(LOAD_TAPS.name, *(known[name] for name in LOAD_TAPS.parameters))
-            projected.scale = rows
-
-    def turn_scales(self, block: Block) -> None:
-        """Turn them: channels of a head on partitions, as they come out of the projection."""
-        for projected in self._scaled:
-            rows, heads = projected.scale, self.heads(projected.port)
-            assert rows is not None
-            shape = Name(str(projected.port.field.wide)), heads
-            scale = block.tile(f"{projected.weight.name}_scales_sb", shape, F32)
-            known: dict[str, Operand] = {
-                "taps_sb": scale,
-                "rows_sb": rows,
-                "heads": heads,
-                "taps": ONE,
-            }
-            block.call(TURN_TAPS.name, *(known[name] for name in TURN_TAPS.parameters))
-            projected.scale = scale
-
-    @property
-    def _scaled(self) -> list[Projected]:
-        return [p for p in self.ports.values() if p.projection.scale is not None]
-
     @property
     def functions(self) -> tuple[Function, ...]:
         """The functions that the ports need."""
         called = {projected.function for projected in self.ports.values()}
         steps = [step for function in NEEDS if function in called for step in NEEDS[function]]
-        taps = (LOAD_TAPS, TURN_TAPS) if self._scaled else ()
-        return (*STREAM_FUNCTIONS, *steps, *taps)
+        return (*STREAM_FUNCTIONS, *steps, *self.scales.functions)
 
     def bytes_held(self) -> Number:
         """Bytes of a partition that results, activations and scales take."""
         held = [p.view for p in self.ports.values() if p.view is not None]
         held += [activation.tile for activation in self.activations.values()]
-        total = bytes_of(held)
-        for projected in self._scaled:
-            # As they come in, and turned.
-            assert projected.scale is not None
-            heads = self.heads(projected.port)
-            total = total + bytes_of([projected.scale]) + F32.bytes * heads
-        return total
+        return bytes_of(held) + self.scales.bytes_held()
 
     # ---- the stream
 
@@ -328,7 +251,7 @@ class Projections:
         self,
         block: Block,
         function: Function,
-        projected: Projected,
+        projected: ProjectedPort,
         numbers: Mapping[str, Operand] = {},
     ) -> None:
         """Call a function with what its parameters name."""
@@ -343,8 +266,8 @@ class Projections:
         if projected.view is not None:
             known |= {"port_sb": projected.view, "rows_sb": projected.view}
             known["moving_sb"] = self._activation(projected.projection).tile
-        if projected.scale is not None:
-            known["scale_sb"] = projected.scale
+        if projected.port in self.scales.turned:
+            known["scale_sb"] = self.scales.turned[projected.port]
         if function is PROJECT_HEADS:
             known |= {"identity_sb": self.constants.identity(), "ones_sb": self.constants.ones()}
         block.call(function.name, *(known[name] for name in function.parameters))

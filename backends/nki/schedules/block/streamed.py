@@ -64,7 +64,7 @@ class Streamed:
         for port in ports:
             self.projections.plan(block, port)
         self.projections.activate(block)
-        self.projections.load_scales(block)
+        self.projections.scales.load(block)
         for port in ports:
             self.tiles[port] = self.projections.create(block, port, element(port))
         return self.tiles
@@ -78,7 +78,7 @@ class Streamed:
         front.ring = RING
         front.loads.banner("Slots of the weights")
         self._allocate(front.loads, held, later)
-        self.projections.turn_scales(front.ahead)
+        self.projections.scales.turn(front.ahead)
         front.ahead.banner("Weights that the rule waits for, in the order of SyncE's ring")
         for port in self.early:
             self._project(front.ahead, port)

@@ -5,10 +5,13 @@ Two functions, so that every transfer can be under way before anything waits for
 
 from __future__ import annotations
 
+from attrs import frozen
+
 from backends.nki.program.build import Block, Names, interleaved, part
-from backends.nki.program.nodes import F32, Function, Pattern, Space, Tile, View, dtype_of
+from backends.nki.program.nodes import F32, Function, Operand, Pattern, Space, Tile, View, dtype_of
 from backends.nki.program.numbers import ONE, ZERO, Extent, Name, Number, smallest
 from backends.nki.program.outline import outline
+from backends.nki.schedules.block.channels import Lying
 from backends.nki.select.constants import PARTITIONS
 from backends.nki.select.helpers import QUEUE
 from backends.nki.select.layouts import SCALAR, TENSOR
@@ -66,3 +69,43 @@ def _turn_taps() -> Function:
 
 LOAD_TAPS, TURN_TAPS = _load_taps(), _turn_taps()
 """A scale per channel is a filter of one tap; projections use them as well."""
+
+
+@frozen
+class Taps:
+    """The taps of one field's channels: what brings them in and turns them works on."""
+
+    tensor: Tile
+    where: Lying
+    """Where the channels lie in the tensor, channel by channel."""
+    heads: Number
+    wide: Number
+    """Channels of a head."""
+    count: Number
+    """Taps of a channel, which are neighbours in the tensor."""
+
+    @property
+    def rows_shape(self) -> tuple[Number, Number]:
+        """As they come in."""
+        return rows_shape(self.heads, self.wide, self.count)
+
+    def loading(self, rows: View) -> dict[str, Operand]:
+        """The arguments of `LOAD_TAPS`: a head per partition of `rows`."""
+        return {
+            "rows_sb": rows,
+            "weight": View(self.tensor, self.tensor.shape),
+            "first": self.where.first * self.count,
+            "step": self.where.step * self.count,
+            "heads": self.heads,
+            "taps": self.count,
+            "wide": self.wide,
+        }
+
+    @property
+    def turned_shape(self) -> tuple[Number, Number]:
+        """With channels of a head on partitions."""
+        return self.wide, self.count * self.heads
+
+    def turning(self, rows: View, turned: View) -> dict[str, Operand]:
+        """The arguments of `TURN_TAPS`."""
+        return {"taps_sb": turned, "rows_sb": rows, "heads": self.heads, "taps": self.count}

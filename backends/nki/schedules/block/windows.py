@@ -23,7 +23,7 @@ from backends.nki.schedules.addresses import dimension
 from backends.nki.schedules.block.channels import lying
 from backends.nki.schedules.block.row_chunks import fetched_shape
 from backends.nki.schedules.block.sections import Convolution, Field, Port
-from backends.nki.schedules.block.taps import LOAD_TAPS, TURN_TAPS, rows_shape
+from backends.nki.schedules.block.taps import LOAD_TAPS, TURN_TAPS, Taps
 from backends.nki.schedules.block.window_arguments import Arguments
 from backends.nki.schedules.block.window_token import TokenStep
 from backends.nki.schedules.block.window_tokens import TokensStep
@@ -37,9 +37,13 @@ from gdsl.ir.dims import Atom
 class Windows(Arguments):
     """Writes the convolutions of a kernel: taps once, windows for all entries or for one."""
 
+    raw: dict[tuple[str, Field], View] = field(factory=dict)
+    """Taps as they come in."""
     taps: dict[tuple[str, Field], View] = field(factory=dict)
+    """Taps turned."""
     fetched: dict[tuple[str, Field], View] = field(factory=dict)
     """Windows on chip."""
+    _loaded: dict[tuple[str, Field], Taps] = field(init=False, factory=dict)
 
     # ---- taps
 
@@ -54,40 +58,27 @@ class Windows(Arguments):
             and (last.axis != section.axis)
         ):
             raise refuse("taps must be the innermost axis of their tensor", weight.span)
+        tile = self.contract.tensors[weight.name]
         for part in section.fields:
             where = lying(weight.dims[:-1], part, self.window, ONE, weight.span)
             heads, wide = self.window.size(part.heads), self._wide(part)
-            tile = self.contract.tensors[weight.name]
-            partitions, free = rows_shape(heads, wide, columns)
+            taps = Taps(tile, where, heads, wide, columns)
+            partitions, free = taps.rows_shape
             free = block.let(f"{part.name}_tap_columns", free)
             rows = block.tile(f"{part.name}_taps_rows_sb", (partitions, free), tile.element)
-            self.taps[section.symbol.name, part] = rows
-            known: dict[str, Operand] = {
-                "rows_sb": rows,
-                "weight": View(tile, tile.shape),
-                "first": where.first * columns,
-                "step": where.step * columns,
-                "heads": heads,
-                "taps": columns,
-                "wide": wide,
-            }
-            self._call(block, LOAD_TAPS, known)
+            self._call(block, LOAD_TAPS, taps.loading(rows))
+            self.raw[section.symbol.name, part] = rows
+            self._loaded[section.symbol.name, part] = taps
 
     def turn(self, block: Block, section: Convolution) -> None:
         """Turn the taps of every field."""
         self.functions.setdefault(TURN_TAPS.name, TURN_TAPS)
-        columns = self._taps(section)
         for part in section.fields:
-            heads, rows = self.window.size(part.heads), self.taps[section.symbol.name, part]
-            view = block.tile(f"{part.name}_taps_sb", (self._wide(part), columns * heads), F32)
-            self.taps[section.symbol.name, part] = view
-            known: dict[str, Operand] = {
-                "taps_sb": view,
-                "rows_sb": rows,
-                "heads": heads,
-                "taps": columns,
-            }
-            self._call(block, TURN_TAPS, known)
+            place = section.symbol.name, part
+            taps, rows = self._loaded[place], self.raw[place]
+            turned = block.tile(f"{part.name}_taps_sb", taps.turned_shape, F32)
+            self._call(block, TURN_TAPS, taps.turning(rows, turned))
+            self.taps[place] = turned
 
     # ---- one token
 
