@@ -17,6 +17,8 @@ from tests.references.pools import pooled
 
 Reference = Callable[[Mapping[str, Any]], dict[str, NDArray[Any]]]
 
+LAYER_POOLS = {"conv_pool": "conv_state", "state_pool": "recurrent_state"}
+
 REFERENCES: dict[str, Reference] = {
     "gdn_tkg": partial(decode.gdn_rows, given="state_in", returned="state_out"),
     "gdn_tkg_bf16_state": partial(
@@ -58,6 +60,8 @@ REFERENCES: dict[str, Reference] = {
     "gdn_block_verify": blocks.gdn_block_verify,
     "gdn_block_prefill": blocks.gdn_block_prefill,
     "gdn_mixer_prefill": blocks.gdn_mixer_prefill,
+    "gdn_block_prefill_pool": pooled(blocks.gdn_block_prefill, LAYER_POOLS, "core_out"),
+    "gdn_mixer_prefill_pool": pooled(blocks.gdn_mixer_prefill, LAYER_POOLS, "core_out"),
     "qwen3next_block_tkg": blocks.qwen3next_block_tkg,
     "qwen3next_block_prefill": blocks.qwen3next_block_prefill,
     "kda_block_tkg": blocks.kda_block_tkg,

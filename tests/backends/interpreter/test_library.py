@@ -33,6 +33,8 @@ SPECIAL: Mapping[str, Mapping[str, Any]] = {
     "gdn_block_tkg_pool": SLOTS,
     "gdn_prefill_pool": SLOTS | {"valid_len": [7, 5, 0, 3]},
     "kda_prefill_pool": SLOTS | {"valid_len": [4, 7, 7, 0]},
+    "gdn_block_prefill_pool": SLOTS | {"valid_len": [4, 7, 0, 2]},
+    "gdn_mixer_prefill_pool": SLOTS | {"valid_len": [1, 7, 7, 0]},
     "gdn_cte_varlen": {"P": 2, "checkpoint_every": 3, "valid_len": [7, 4]},
     "kda_cte_checkpoints": {"P": 2, "checkpoint_every": 3, "valid_len": [2, 6]},
     "gdn_verify": {"accepted": [0, 7], "valid_len": [4, 7]},

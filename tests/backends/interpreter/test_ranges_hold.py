@@ -19,7 +19,7 @@ SIZES = {
     "B": 2, "T": 5, "P": 6, "N": 3, "Hk": 2, "G": 2, "Hv": 4, "H": 4, "R": 2, "K": 3, "V": 4,
     "W": 4, "M": 3, "C": 5, "Hid": 128,
 }  # fmt: skip
-POOLS = ("gdn_tkg_pool", "gdn_block_tkg_pool", "gdn_prefill_pool", "kda_prefill_pool")
+POOLS = [name for name in library_kernels() if name.endswith("_pool")]
 OWN: dict[str, dict[str, Any]] = {name: {"read": [0, 1], "write": [0, 1]} for name in POOLS} | {
     "gdn_cte_varlen": {"checkpoint_every": 2},
     "kda_cte_checkpoints": {"checkpoint_every": 2},

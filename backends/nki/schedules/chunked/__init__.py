@@ -70,8 +70,9 @@ words of four bytes, and are then turned by transfers from SBUF to SBUF.
 
 States in a pool of slots, and rows that a flag starts from zeros, are brought in row by row at
 addresses that the device knows (`entries`): no transfer where there is no such entry. A row without
-any slot has no live token, so that it is padding. That takes 1 to 2 % of a prompt of 512 tokens, a
-part of it the selection of live tokens.
+any slot has no live token, so that it is padding. That takes up to 2 % of a prompt of 512 tokens, a
+part of it the selection of live tokens. Windows in front of the rule may lie in a pool with the
+same slots; the lines of their rows then go through HBM, as those of rows with a length do.
 
 What stands in front of the rule (`front`: projections, windows, fields of a packed axis) is cut off
 the text and computed before the first chunk, in blocks of 512 tokens (`before`): tokens are turned

@@ -25,8 +25,10 @@ from backends.nki.program.numbers import (
 )
 from backends.nki.program.structures import tupled
 from backends.nki.schedules.chunked import filter_channels, lines, projecting
+from backends.nki.schedules.chunked.entries import Entries
 from backends.nki.schedules.chunked.filtering import (
     Filtering,
+    bind_lengths,
     kind_of,
     write_constants,
     write_lengths,
@@ -51,6 +53,8 @@ class Before:
     """The batch axis."""
     axis: str
     """The axis of tokens."""
+    entries: Entries | None = None
+    """Rows of a pool; None in front of a rule that goes token by token."""
     functions: tuple[Function, ...] = field(init=False, default=())
     constants: tuple[Constant, ...] = field(init=False, default=())
     windows: tuple[Filtering, ...] = field(init=False)
@@ -59,7 +63,7 @@ class Before:
         front = self.front
         for projected in front.projected:
             self._tensor(projected.item)
-        self.windows = tuple(Filtering(self.contract, f, self.entry) for f in front.filtered)
+        self.windows = tuple(Filtering(self.contract, f, front, self.entry) for f in front.filtered)
         if front.projected or front.filtered:
             self.constants = projecting.CONSTANTS
         for item in front.plan.kernel.kernel.inputs:
@@ -111,7 +115,7 @@ class Before:
             rows = bool(front.projected)
             found += projecting.functions(turned=turned, rows=rows, runs=self._apart)
         if front.filtered:
-            kind = kind_of(front.filtered)
+            kind = kind_of(front)
             if not kind.projected:
                 found.append(load_tokens(kind))
             found += (*lines.functions(kind), *filter_channels.functions(kind))
@@ -147,11 +151,14 @@ class Before:
             return
         write_constants(main)
         valid = front.filtered[0].section.run.valid_len
-        if valid is not None:
+        entries = self.entries
+        if entries is not None and front.slots is not None:
+            bind_lengths(main, entries.live_tokens, Name(self.axis))
+        elif valid is not None:
             length = next(item for item in contract.kernel.inputs if item.symbol == valid)
             write_lengths(main, contract, length, Name(self.axis))
         for window in self.windows:
-            window.write(main, runs=kind_of(front.filtered).runs)
+            window.write(main, kind_of(front), entries.addresses if entries else None)
 
     def _blocks(self, main: Block) -> None:
         """Blocks of tokens, of several rows where they are short."""
@@ -174,7 +181,7 @@ class Before:
         place = tuple(Name(name) for name in lines.PLACE)
         turned = self._project(body) if self._projections else {}
         live: tuple[Number, ...] = ()
-        if any(f.section.run.valid_len is not None for f in self.front.filtered):
+        if self.front.filtered and kind_of(self.front).lengths:
             live = (Name("live_sb"),)
             self._find_live(body)
         for window in self.windows:
@@ -216,9 +223,11 @@ class Before:
     def _find_live(self, body: Block) -> None:
         """Find the tokens at hand that are some row's."""
         valid = self.front.filtered[0].section.run.valid_len
-        length = next(item for item in self.contract.kernel.inputs if item.symbol == valid)
+        found = (item for item in self.contract.kernel.inputs if item.symbol == valid)
+        length = next(found, None)
         arguments = (Name("lengths_f32"), *(Name(name) for name in lines.PLACE))
-        if length.name not in self.contract.optional:
+        always = length is None or length.name not in self.contract.optional
+        if length is None or always or self.front.slots is not None:
             body.call("find_live", *arguments, result="live_sb")
             return
         body.let_named("live_sb", NONE)

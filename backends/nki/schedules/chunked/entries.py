@@ -36,6 +36,9 @@ class Entries:
     live: View | None = field(init=False, default=None)
     """Live tokens of each row on all partitions, f32."""
 
+    addresses: Addresses | None = field(init=False, default=None)
+    """What brought the numbers in, for windows in front of the rule."""
+
     @property
     def names(self) -> tuple[str, ...]:
         """The tiles."""
@@ -56,7 +59,7 @@ class Entries:
             return
         self._check()
         main.banner("States of rows")
-        addresses = Addresses(scan.kernel, self.contract.tensors, main)
+        addresses = self.addresses = Addresses(scan.kernel, self.contract.tensors, main)
         if state.slots is None:
             numbers = addresses.carried(state)
             assert numbers is not None

@@ -16,6 +16,7 @@ from backends.nki.program.nodes import (
     Space,
     Tile,
     Token,
+    View,
 )
 from backends.nki.program.numbers import (
     NONE,
@@ -29,7 +30,8 @@ from backends.nki.program.numbers import (
 )
 from backends.nki.program.structures import Record
 from backends.nki.refusal import refuse
-from backends.nki.schedules.chunked.front import Filtered
+from backends.nki.schedules.addresses import Addresses
+from backends.nki.schedules.chunked.front import Filtered, Front
 from backends.nki.schedules.chunked.lines import Kind
 from backends.nki.schedules.chunked.runs import RECORD, Runs, runs_of
 from backends.nki.schedules.chunked.sharding import CORE, CORES
@@ -39,23 +41,26 @@ from gdsl.ir.kernel import Input
 from gdsl.ir.types import DtypeVar
 
 ROWS = Name("ROWS")
+LENGTHS = {"lengths_sb": I32, "lengths_f32": F32}
+"""The tiles of lengths: as places, and to compare with."""
 
 
-def kind_of(filtered: tuple[Filtered, ...]) -> Kind:
+def kind_of(front: Front) -> Kind:
     """Return what the windows of a kernel have in common. Raises CompileError if they differ."""
+    filtered = front.filtered
     apart = any(each.part for each in filtered)
-    first, *others = (evolve(_kind(each), runs=apart) for each in filtered)
+    first, *others = (evolve(_kind(each, front), runs=apart) for each in filtered)
     for other, each in zip(others, filtered[1:], strict=True):
         if other != first:
             raise refuse(
                 "windows in front of a rule in chunks that differ in where their tokens come from, "
-                "in dtypes, or in silu",
+                "in dtypes, in silu, or in whether they lie in a pool",
                 each.section.run.span,
             )
     return first
 
 
-def _kind(filtered: Filtered) -> Kind:
+def _kind(filtered: Filtered, front: Front) -> Kind:
     section, token = filtered.section, filtered.token
     given = token if isinstance(token, Input) else None
     axis = Atom(section.run.axis or "")
@@ -66,8 +71,9 @@ def _kind(filtered: Filtered) -> Kind:
         silu=filtered.silu,
         mixed=mixed,
         taps=F32 if mixed else _taps(filtered.item.dtype),
-        lengths=section.run.valid_len is not None,
+        lengths=section.run.valid_len is not None or front.slots is not None,
         runs=bool(filtered.part),
+        pooled=section.state.slots is not None,
     )
 
 
@@ -84,6 +90,7 @@ class Filtering:
 
     contract: Contract
     filtered: Filtered
+    front: Front
     entry: str
     """The batch axis."""
     record: str = field(init=False)
@@ -101,18 +108,21 @@ class Filtering:
         """Refuse what the functions do not know."""
         section, token = self.filtered.section, self.filtered.token
         state, run = section.state, section.run
-        if section.token_windows or state.slots or state.unless or state.accepted:
+        flagged = state.unless is not None and state.slots is None
+        if section.token_windows or state.accepted or flagged:
             raise refuse(
-                "a window in a pool, one with a flag, or one after each token is not emitted in "
+                "a window with a flag and in no pool, or one after each token is not emitted in "
                 "front of a rule in chunks",
                 state.span,
             )
+        self._check_pool()
         if len(section.windows) > 1:
             raise refuse("a window that is returned twice", section.windows[1].span)
         (*around, channel) = self.filtered.item.dims
         batch, tokens = around[0], around[1]
+        rows = batch if state.slots is None else Atom(state.slots.axis)
         laid: list[tuple[tuple[Dim, ...], tuple[Dim, ...]]] = [
-            (state.dims, (batch, channel, Atom(section.axis))),
+            (state.dims, (rows, channel, Atom(section.axis))),
             (section.weight.dims[:1], (channel,)),
             *((w.dims, state.dims) for w in section.windows),
         ]
@@ -132,6 +142,23 @@ class Filtering:
                 token.span or run.span,
             )
 
+    def _check_pool(self) -> None:
+        """Refuse rows that are others than those of the rule's own pool."""
+        section, front = self.filtered.section, self.front
+        own, rule = section.state.slots, front.slots
+        if own is not None and (rule is None or (own.read, own.write) != (rule.read, rule.write)):
+            raise refuse(
+                "a window in a pool whose slots are not those of the rule's state",
+                section.state.span,
+                help="give both the same slots to read and to write",
+            )
+        if rule is not None and section.run.valid_len != front.valid_len:
+            raise refuse(
+                "a window whose rows have other lengths than those of a rule with a pool",
+                section.run.span,
+                help="write `scan` alike for both",
+            )
+
     def _source_channels(self) -> tuple[Dim, ...]:
         """The channels of the tensor that the tokens come from, or of the weight."""
         token = self.filtered.token
@@ -145,8 +172,8 @@ class Filtering:
         span = token.span if isinstance(token, Input) else token.section.weight.span
         return runs_of(dims, self.filtered.part, product(self.contract.sizes(dims)), span)
 
-    def write(self, main: Block, *, runs: bool) -> None:
-        """Create the tensors, and bind the record; `runs`: it says where channels lie."""
+    def write(self, main: Block, kind: Kind, addresses: Addresses | None) -> None:
+        """Create the tensors, and bind the record for windows of a kind."""
         contract, section, item = self.contract, self.filtered.section, self.filtered.item
         main.create(contract.tensors[item.name])
         window = self._window(main)
@@ -155,7 +182,7 @@ class Filtering:
         batch, total, channels = contract.sizes(item.dims)
         tail = self._tail(main)
         raw: Number = NONE
-        if section.run.valid_len is not None:
+        if kind.lengths:
             raw = self._raw(main, (batch, channels, columns + total))
         token = self.filtered.token
         fields: dict[str, Number] = {
@@ -165,7 +192,7 @@ class Filtering:
             "weights": Name(section.weight.name),
             "result": Name(item.name),
             "identity_sb": Name("identity_sb"),
-            "lengths_sb": Name("lengths_sb") if section.run.valid_len is not None else NONE,
+            "lengths_sb": Name("lengths_sb") if kind.lengths else NONE,
             "columns": columns,
             "taps": taps,
             "channels": channels,
@@ -178,7 +205,13 @@ class Filtering:
         else:
             fields["source"] = Name(token.section.weight.name)
             fields["hidden"] = Name(token.section.axis)
-        if runs:
+        if kind.pooled:
+            assert addresses is not None
+            slots = {"read": addresses.read(section.state), "write": addresses.write(section.state)}
+            for name, numbers in slots.items():
+                assert numbers is not None
+                fields[f"{name}_slots"] = Name(numbers.tile.name)
+        if kind.runs:
             fields[RECORD] = main.let_named(f"{self.record}_runs", self._runs().record)
         main.let_named(self.record, Record(tuple(fields.items())))
 
@@ -206,14 +239,17 @@ class Filtering:
     def _raw(self, main: Block, shape: tuple[Number, ...]) -> Number:
         """Whole lines in HBM, where rows have lengths."""
         contract, section = self.contract, self.filtered.section
-        length = next(i for i in contract.kernel.inputs if i.symbol == section.run.valid_len)
+        length = next(
+            (i for i in contract.kernel.inputs if i.symbol == section.run.valid_len), None
+        )
         mixed = section.state.dtype != self.filtered.item.dtype
         element = F32 if mixed else contract.new_element(self.filtered.item.dtype)
         name = main.names.fresh(f"{section.symbol.name}_lines")
         lines = Tile(name, shape, element, Space.PRIVATE_HBM)
-        if length.name not in contract.optional:
+        if self.front.slots is not None or (length and length.name not in contract.optional):
             main.create(lines)
             return Name(name)
+        assert length is not None
         main.let_named(name, NONE)
         with main.when(compare("!=", Name(length.name), NONE)) as given:
             given.create(lines)
@@ -240,21 +276,24 @@ def write_lengths(main: Block, contract: Contract, length: Input, total: Number)
     """Bring in lengths, at most all tokens: [partitions, batch], as places and to compare with."""
     tensor = contract.tensors[length.name]
     shape = (ROWS, tensor.shape[0])
-    places = Tile("lengths_sb", shape, I32, Space.SBUF)
-    numbers = Tile("lengths_f32", shape, F32, Space.SBUF)
 
     def load(body: Block) -> None:
         raw_sb = body.tile("raw_lengths_sb", shape, tensor.element)
         source = Pattern(tensor, ((ZERO, ROWS), (ONE, shape[1])), ZERO)
         body.do("dma_copy", dst=raw_sb, src=source)
-        for tile in (places, numbers):
-            view = body.create(tile)
-            body.do("tensor_scalar", dst=view, data=raw_sb, op0=Token("nl.minimum"), operand0=total)
+        bind_lengths(body, raw_sb, total)
 
     if length.name not in contract.optional:
         load(main)
         return
-    for tile in (places, numbers):
-        main.let_named(tile.name, NONE)
+    for name in LENGTHS:
+        main.let_named(name, NONE)
     with main.when(compare("!=", Name(length.name), NONE)) as given:
         load(given)
+
+
+def bind_lengths(block: Block, numbers: View, total: Number) -> None:
+    """Make of lengths those of at most all tokens, as places and to compare with."""
+    for name, element in LENGTHS.items():
+        view = block.create(Tile(name, numbers.shape, element, Space.SBUF))
+        block.do("tensor_scalar", dst=view, data=numbers, op0=Token("nl.minimum"), operand0=total)

@@ -39,7 +39,7 @@ from gdsl.canonical.canonicalize import canonicalize
 from gdsl.canonical.form import Window
 from gdsl.ir.dims import Atom, Dim
 from gdsl.ir.dtypes import Dtype
-from gdsl.ir.kernel import Input
+from gdsl.ir.kernel import Input, Slots
 from gdsl.ir.node import Symbol
 from gdsl.ir.types import DtypeVar, Type
 
@@ -72,11 +72,26 @@ class Front:
     """Those that the rule reads."""
 
     @property
+    def slots(self) -> Slots | None:
+        """The pool that the rule's state lies in."""
+        return next((state.slots for state in self.plan.kernel.kernel.states), None)
+
+    @property
+    def valid_len(self) -> Symbol | None:
+        """The live tokens of the rows of the rule."""
+        return next(r.run.valid_len for r in self.plan.runs)
+
+    @property
+    def ends(self) -> bool:
+        """Whether rows of the rule may have fewer tokens than there are: a length, or no slot."""
+        return self.valid_len is not None or self.slots is not None
+
+    @property
     def clean(self) -> frozenset[str]:
         """Tensors of the plan that hold zeros for the tokens behind the end of a row."""
-        run = next(r.run for r in self.plan.runs)
-        ended = [f for f in self.filtered if f.section.run.valid_len is not None]
-        made = {f.item.name for f in ended if f.section.run.valid_len == run.valid_len}
+        if not self.ends:
+            return frozenset()
+        made = {f.item.name for f in self.filtered if f.section.run.valid_len == self.valid_len}
         return frozenset(name for name, source in self.sources.items() if source in made)
 
 

@@ -5,7 +5,8 @@ projection leaves them when tokens move past columns of the weight, or turned on
 of tokens in HBM (`given_tokens`). `filter_channels` filters them.
 
 The next window is the end of the lines, from where later tokens and the next call take it. Rows
-with a length end inside: then whole lines go to HBM, and the columns before the end come back.
+with a length end inside: then whole lines go to HBM, and the columns before the end come back. So
+do the lines of windows in a pool, whose slots the device alone knows, row by row.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ from backends.nki.schedules.chunked.projecting import (
     element,
     multiply,
 )
-from backends.nki.select.layouts import TENSOR, VECTOR
+from backends.nki.select.layouts import GPSIMD, TENSOR, VECTOR
+from backends.nki.select.state_moves import SKIP
 
 RECORD = "filter"
 """What the functions know of a window: its tensors and sizes."""
@@ -65,6 +67,8 @@ class Kind:
     """Whether rows may have a length."""
     runs: bool
     """Whether channels lie apart among those of their tensor, or of their weight."""
+    pooled: bool
+    """Whether windows lie in a pool of slots; rows have lengths then, 0 without a slot."""
 
     @property
     def line(self) -> Element:
@@ -94,7 +98,7 @@ def opened(names: tuple[str, ...], *fields: str) -> Block:
 def _make_lines(kind: Kind) -> Function:
     held = ("turned_sb", "weight_sb") if kind.projected else ("held_sb",)
     names = (RECORD, *held, *PLACE, *BLOCK)
-    fields = ["window", "tail", "columns", "channels"]
+    fields = ["window", "read_slots" if kind.pooled else "tail", "columns", "channels"]
     fields += [] if kind.mixed else ["result"]
     fields += ["total", "raw"] if kind.lengths else []
     fields += ["hidden"] if kind.projected else []
@@ -134,6 +138,13 @@ def _before_first(block: Block, line: View, kind: Kind) -> None:
         body.do("dma_copy", dst=target, src=_columns(argument(tensor), length, start, COLUMNS))
 
     first, later = block.inner(), block.inner()
+    if kind.pooled:
+        first.comment("A row without a slot to read starts from zeros.")
+        first.do("memset", dst=target, value=Literal(0.0), engine=GPSIMD)
+        _move_slots(first, line, argument("window"), "read_slots", store=False)
+        load(later, "raw", COLUMNS + TOTAL, TOKEN)
+        block.decide(compare("==", TOKEN, ZERO), first, later)
+        return
     given, missing = first.inner(), first.inner()
     missing.do("memset", dst=target, value=Literal(0.0))
     load(given, "window", COLUMNS, ZERO)
@@ -147,6 +158,19 @@ def _before_first(block: Block, line: View, kind: Kind) -> None:
     else:
         later.extend(whole)
     block.decide(compare("==", TOKEN, ZERO), first, later)
+
+
+def _move_slots(block: Block, chip: View, pool: Tile, slots: str, *, store: bool) -> None:
+    """Windows of rows, the first columns of their lines, from or to their slots; none outside."""
+    shape = (ONE, Extent(slots, 1))
+    numbers = View(Tile(slots, shape, I32, Space.SBUF), shape)
+    steps = ((COLUMNS, LANES), (ROWS * COLUMNS, TILES), (CHANNELS * COLUMNS, ONE), (ONE, COLUMNS))
+    with block.loop("entry", ZERO, ROW_COUNT) as (body, entry):
+        number = part(numbers, None, (ROW + entry, ONE))
+        window = Pattern(pool, steps, CHANNEL * COLUMNS, number)
+        mine = part(chip, None, None, (entry, ONE), (ZERO, COLUMNS))
+        dst, src = (window, mine) if store else (mine, window)
+        body.do("dma_copy", dst=dst, src=src, oob_mode=SKIP)
 
 
 def _columns(
@@ -216,6 +240,7 @@ def _keep_columns(kind: Kind) -> Function:
     names = (RECORD, "line_sb", *PLACE, *BLOCK)
     fields = ["tail", "columns", "channels"]
     fields += ["total", "result", "raw", "lengths_sb"] if kind.lengths else []
+    fields += ["write_slots"] if kind.pooled else []
     block = opened(names, *fields)
     tile = line_of(kind)
     line = View(tile, tile.shape)
@@ -239,8 +264,14 @@ def _keep_columns(kind: Kind) -> Function:
                 source = _columns(raw, length, ZERO, COLUMNS, entry, at)
                 target = part(end_sb, None, None, (entry, ONE), None)
                 body.do("dma_copy", dst=target, src=source)
-            last.do("dma_copy", dst=_columns(tail, COLUMNS, ZERO, COLUMNS), src=end_sb)
-        block.decide(compare("!=", Name("raw"), NONE), ended, plain)
+            if kind.pooled:
+                _move_slots(last, end_sb, tail, "write_slots", store=True)
+            else:
+                last.do("dma_copy", dst=_columns(tail, COLUMNS, ZERO, COLUMNS), src=end_sb)
+        if kind.pooled:
+            block.extend(ended)
+        else:
+            block.decide(compare("!=", Name("raw"), NONE), ended, plain)
     return Function(
         "keep_columns",
         names,
