@@ -1,15 +1,10 @@
 """The instruction selector: terms to instructions, for a layout and a place in the program.
 
-Two layouts. ROWS: one row per partition, the wide axis free; KEYS: the key axis on partitions, rows
-free. In either a term is a *number* (known when traced), a *column* (one value per partition, which
-an instruction takes as a scalar operand) or a *tile*. Here it is decided where a term is computed
-and kept; `instructions` and `chains` say by what.
+What a term is in a layout, a column or a tile of which size, `extents` knows. Here it is decided
+where a term is computed and kept; `instructions` and `chains` say by what.
 """
 
 from __future__ import annotations
-
-from collections import Counter
-from collections.abc import Iterable, Mapping
 
 from attrs import define, field
 
@@ -28,8 +23,8 @@ from backends.nki.program.nodes import (
 from backends.nki.program.numbers import ONE, ZERO, Literal, Number, number
 from backends.nki.select.algebra import Algebra
 from backends.nki.select.constants import PARTITIONS, Constants
+from backends.nki.select.extents import Extents
 from backends.nki.select.instructions import fold_rows, write
-from backends.nki.select.key_tiles import KeyTiles
 from backends.nki.select.layouts import (
     GPSIMD,
     MULTIPLY,
@@ -52,16 +47,10 @@ from backends.nki.select.turning import repeat, turn_to_keys, turn_to_rows
 
 
 @define
-class Selector:
+class Selector(Extents):
     """Lowers terms of one tile of rows. Each term is computed once, in the block of its stage."""
 
     algebra: Algebra
-    sizes: dict[str, Number]
-    """Sizes of the wide axes."""
-    key_axis: str
-    rows: Number
-    """Rows in the tile (at most 128)."""
-    sources: Mapping[Leaf, Source | Placed]
     constants: Constants
     loads: Block
     """Where the rows of inputs are brought in."""
@@ -72,57 +61,10 @@ class Selector:
     held: dict[tuple[Term, Layout], Access] = field(factory=dict)
     loaded: dict[Tile, Leaf] = field(factory=dict)
     """Which input each loaded tile holds."""
-    uses: Counter[Term] = field(factory=Counter)
-    tiles: int = 1
-    """Tiles on which keys lie."""
     leisure: bool = False
     """Whether what is asked for from the inputs alone is needed late."""
     functions: dict[str, Token] = field(factory=dict)
     """ScalarE's functions that were used, in order."""
-
-    # ---- what a term is
-
-    @property
-    def keys(self) -> KeyTiles:
-        """How keys lie on partitions."""
-        return KeyTiles(self.sizes[self.key_axis], self.tiles)
-
-    def count_uses(self, roots: Iterable[Term]) -> None:
-        """Note how often each term is needed, so that shared ones are computed once."""
-        pending = list(roots)
-        while pending:
-            term = pending.pop()
-            self.uses[term] += 1
-            if self.uses[term] == 1:
-                pending += children(term)
-
-    def key_major(self, term: Term) -> bool:
-        """Whether a term along the key axis comes from tensors that have it before the rows."""
-        if isinstance(term, Leaf):
-            return term.wide == self.key_axis and self.sources[term].key_major
-        wide = [child for child in children(term) if child.wide == self.key_axis]
-        return bool(wide) and all(self.key_major(child) for child in wide)
-
-    def is_tile(self, term: Term, layout: Layout) -> bool:
-        """Whether a term has a value per partition and free index, not just per partition.
-
-        On several tiles of keys a vector along them has more than one column.
-        """
-        if layout is Layout.ROWS:
-            return term.wide is not None
-        return term.rows or (self.tiles > 1 and term.wide is not None)
-
-    def width(self, term: Term, layout: Layout) -> Number:
-        """Elements per partition."""
-        if not self.is_tile(term, layout):
-            return ONE
-        if layout is Layout.KEYS:
-            return self.tiles * self.rows
-        return self.sizes[str(term.wide)]
-
-    def partitions(self, layout: Layout) -> Number:
-        """Partitions of a tile."""
-        return self.rows if layout is Layout.ROWS else self.keys.partitions
 
     # ---- getting at values
 
