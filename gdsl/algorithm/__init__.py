@@ -21,7 +21,9 @@ DPLR and RWKV-7) it is simpler to solve for what is written, w = u - rho r:
 All of it but w, O and S of a chunk is independent of the carried state and parallel over chunks.
 Sub-steps are consecutive tokens whose decay belongs to the first of them. If u = rho v, rho moves
 into the key: with w = rho w' the key is rho k, the value v, and rho becomes 1 (`erasure`). That is
-exact, saves two passes, and leaves e and v as they came, to be shared by heads with one key.
+exact, saves two passes, and leaves e and v as they came, to be shared by heads with one key. Where
+several value heads have one key and one query, k k^T and q k^T are made once for them: then rho
+goes to A and to what is solved for, and w is written along the bare key (`shared_keys`).
 
 **Decay.** Exponents are sums of the g between two tokens, never differences of prefix sums
 (`segments`), and are masked before the exp. A scalar decay multiplies the [C, C] scores. A decay
@@ -41,6 +43,7 @@ erase ratio) and the operand dtype; `inverse_domain` says in which of those boun
 holds which error. What cannot be shown safe runs token by token and the plan says what to declare;
 an unsafe request is an error. `evaluate_plan` computes any plan in numpy, exactly or with the
 plan's rounding points: every matmul operand (vectors, decayed vectors, A once, P, the inverse after
-each merge, W, w, the carried state as an operand) is rounded to the operand dtype, everything else
-and every accumulation, the carried state among them, is f32.
+each merge, W, w, the carried state as an operand; products of shared keys and their decays) is
+rounded to the operand dtype, everything else and every accumulation, the carried state among them,
+is f32.
 """
