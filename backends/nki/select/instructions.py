@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from backends.nki.program.build import part
-from backends.nki.program.nodes import F32, U8, Access, Pattern, Space, Token, View
-from backends.nki.program.numbers import ONE, ZERO, Literal, number
+from backends.nki.program.nodes import F32, Access, Space, Token, View
+from backends.nki.program.numbers import ONE, Literal, number
 from backends.nki.select.chains import absorbs, activation, pack
 from backends.nki.select.layouts import ACTIVATIONS, FOLDS, GPSIMD, SCALAR, VECTOR, Layout
 from backends.nki.select.terms import Fold, Leaf, Op, Product, Rounded, Stage, Term
@@ -143,13 +143,7 @@ def _where(
         _where(s, condition, then, otherwise, target, layout, at)
         block.do("tensor_copy", dst=dst, src=target, engine=SCALAR)
         return
-    chosen = s.new(condition, layout, U8)
-    at_chosen = s.at_stage(chosen, at, layout)
-    s.into(condition, at_chosen, layout)
-    predicate: Access = at_chosen
-    if width != ONE and not s.is_tile(condition, layout):
-        start = s.group[0] if at is Stage.READS else ZERO
-        predicate = Pattern(chosen.tile, ((ONE, dst.shape[0]), (ZERO, width)), start)
+    predicate = s.predicate(condition, layout, at, dst)
     block.do("tensor_copy", dst=dst, src=s.spread(otherwise, layout, at, width))
     source = s.spread(then, layout, at, width)
     if source.tile.element != F32:

@@ -11,6 +11,7 @@ from attrs import define, field
 from backends.nki.program.build import Block, part
 from backends.nki.program.nodes import (
     F32,
+    U8,
     Access,
     Element,
     Pattern,
@@ -272,6 +273,16 @@ class Selector(Extents):
         """Return a term as an operand next to which `dst` is written."""
         del dst
         return self.access(term, layout, at)
+
+    def predicate(self, condition: Term, layout: Layout, at: Stage, dst: Access) -> Access:
+        """Return a condition as bytes, in the width of the tile it selects for."""
+        chosen, width = self.new(condition, layout, U8), dst.shape[1]
+        at_chosen = self.at_stage(chosen, at, layout)
+        self.into(condition, at_chosen, layout)
+        if width == ONE or self.is_tile(condition, layout):
+            return at_chosen
+        start = self.group[0] if at is Stage.READS else ZERO
+        return Pattern(chosen.tile, ((ONE, dst.shape[0]), (ZERO, width)), start)
 
     def in_sbuf(self, term: Term, layout: Layout, at: Stage) -> Access:
         """Return a term for an engine that does not reach PSUM."""

@@ -283,7 +283,11 @@ class Around:
         block = self.blocks[Stage.OUTPUTS]
         element = dtype_of(tensor.name, tensor.element.bytes)
         view = block.create(token_tile(f"{output.name}_sb", LANES * VALUES, element).tile)
-        self.selector.into(term, view, Layout.TOKENS)
+        if term.stage is Stage.OUTPUTS:
+            self.selector.into(term, view, Layout.TOKENS)
+        else:
+            made = self.selector.access(term, Layout.TOKENS, Stage.OUTPUTS)
+            block.do("tensor_copy", dst=view, src=made, engine=VECTOR)
         self.results.append((output, view))
 
 
