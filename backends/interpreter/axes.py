@@ -6,6 +6,7 @@ This is the whole of broadcasting: a value lacks an axis, so it is the same alon
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,10 +32,19 @@ def aligned(value: Value, axes: tuple[str, ...]) -> Array:
     """Return a view with exactly these axes in this order, of size 1 where the value lacks one."""
     if value.axes == axes:
         return value.array
-    order = [value.axes.index(axis) for axis in axes if axis in value.axes]
-    missing = [i for i, axis in enumerate(axes) if axis not in value.axes]
-    array = value.array if order == sorted(order) else value.array.transpose(order)
-    return np.expand_dims(array, tuple(missing)) if missing else array
+    order, places = _alignment(value.axes, axes)
+    array = value.array if order is None else value.array.transpose(order)
+    return array[places]
+
+
+@lru_cache(maxsize=4096)
+def _alignment(
+    have: tuple[str, ...], wanted: tuple[str, ...]
+) -> tuple[list[int] | None, tuple[slice | None, ...]]:
+    """Return the order of dimensions (None: as they are), and the index that adds the missing."""
+    order = [have.index(axis) for axis in wanted if axis in have]
+    places = tuple(slice(None) if axis in have else None for axis in wanted)
+    return None if order == sorted(order) else order, places
 
 
 def spread(value: Value, axes: tuple[str, ...], sizes: Sizes) -> Array:
@@ -44,7 +54,12 @@ def spread(value: Value, axes: tuple[str, ...], sizes: Sizes) -> Array:
 
 def union(axes: tuple[str, ...], values: list[Value]) -> tuple[str, ...]:
     """Return those of `axes` that some value carries, in the order of `axes`."""
-    return tuple(axis for axis in axes if any(axis in value.axes for value in values))
+    return _carried(axes, tuple([value.axes for value in values]))
+
+
+@lru_cache(maxsize=4096)
+def _carried(axes: tuple[str, ...], found: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
+    return tuple(axis for axis in axes if any(axis in carried for carried in found))
 
 
 def at(value: Value, axis: str, index: int) -> Value:

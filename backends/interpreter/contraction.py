@@ -5,6 +5,8 @@ The meaning is `sum[axes](a * b)`; only the order of the additions differs from 
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from backends.interpreter.axes import Value, aligned
@@ -41,4 +43,4 @@ def contract(a: Value, b: Value, over: tuple[str, ...]) -> Value | None:
 
 
 def _extent(value: Value, axes: tuple[str, ...]) -> int:
-    return int(np.prod([value.array.shape[value.axes.index(axis)] for axis in axes], dtype=int))
+    return prod([value.array.shape[value.axes.index(axis)] for axis in axes])

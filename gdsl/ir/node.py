@@ -14,9 +14,12 @@ class Node:
     span: Span | None = field(default=None, eq=False, repr=False, kw_only=True)
 
 
-@frozen
+@frozen(cache_hash=True)
 class Symbol:
-    """A name made unique by the resolver: two rebindings of `S` share `name`, not `uid`."""
+    """A name made unique by the resolver: two rebindings of `S` share `name`, not `uid`.
+
+    Everything that looks up values by name asks for the hash, so it is kept.
+    """
 
     name: str
     uid: int
