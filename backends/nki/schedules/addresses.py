@@ -17,7 +17,7 @@ from backends.nki.program.nodes import F32, I32, U8, Integers, Operand, Pattern,
 from backends.nki.program.numbers import ONE, ZERO, Literal, Name, Number
 from backends.nki.select.helpers import QUEUE
 from gdsl.ir.dims import Atom, Dim
-from gdsl.ir.kernel import Kernel, Slots, State
+from gdsl.ir.kernel import Input, Kernel, Slots, State
 from gdsl.ir.node import Symbol
 
 
@@ -39,12 +39,12 @@ class Addresses:
         """The slot each entry reads; None for a state in no pool."""
         if state.slots is None:
             return None
-        slots = self.numbers(state.slots.read, state.slots.batch)
+        slots = self.numbers(state.slots.read)
         if state.unless is None:
             return slots
         key = (state.slots.read, state.unless)
         if key not in self.initial:
-            self.initial[key] = self._selected(slots, state.unless, state.slots.batch)
+            self.initial[key] = self._selected(slots, state.unless)
         return self.initial[key]
 
     def carried(self, state: State) -> View | None:
@@ -55,50 +55,50 @@ class Addresses:
         if state.unless is None or state.slots is not None:
             return None
         if state.unless not in self.entries:
-            axis = state.type.axes[0]
-            places = self.block.tile("entries_sb", (ONE, Name(axis)), I32)
-            pattern = Integers(((ONE, Name(axis)),))
+            batch = Name(self._input(state.unless).type.axes[0])
+            places = self.block.tile("entries_sb", (ONE, batch), I32)
+            pattern = Integers(((ONE, batch),))
             self.block.do("iota", dst=places, pattern=pattern, offset=Literal(0))
-            self.entries[state.unless] = self._selected(places, state.unless, axis)
+            self.entries[state.unless] = self._selected(places, state.unless)
         return self.entries[state.unless]
 
     def write(self, state: State) -> View | None:
         """The slot each entry writes; None for none."""
         if state.slots is None or state.slots.write is None:
             return None
-        return self.numbers(state.slots.write, state.slots.batch)
+        return self.numbers(state.slots.write)
 
     def kept(self, state: State) -> View | None:
         """How many tokens of the last call each entry kept; None for a state without that."""
         if state.accepted is None:
             return None
-        return self.numbers(state.accepted.symbol, state.type.axes[0])
+        return self.numbers(state.accepted.symbol)
 
-    def numbers(self, symbol: Symbol, axis: str) -> View:
+    def numbers(self, symbol: Symbol) -> View:
         """An input of one number per entry."""
         if symbol not in self.rows:
-            self.rows[symbol] = self._loaded(symbol, Name(axis))
+            self.rows[symbol] = self._loaded(symbol)
         return self.rows[symbol]
 
-    def _loaded(self, symbol: Symbol, batch: Number) -> View:
-        tensor = self.tensors[self._name(symbol)]
+    def _loaded(self, symbol: Symbol) -> View:
+        item = self._input(symbol)
+        tensor, batch = self.tensors[item.name], Name(item.type.axes[0])
         row = self.block.tile(f"{tensor.name}_slots_sb", (ONE, batch), tensor.element)
         self.block.do("dma_copy", dst=row, src=View(tensor, tensor.shape), **QUEUE)
         return row
 
-    def _selected(self, read: View, unless: Symbol, axis: str) -> View:
+    def _selected(self, read: View, unless: Symbol) -> View:
         """The slots to read, -1 where the flag is false."""
-        block, batch, name = self.block, Name(axis), self._name(unless)
-        flag = self.numbers(unless, axis)
-        predicate = block.tile(f"{name}_sb", (ONE, batch), U8)
+        block, item, flag = self.block, self._input(unless), self.numbers(unless)
+        predicate = block.tile(f"{item.name}_sb", flag.shape, U8)
         block.do("tensor_copy", dst=predicate, src=flag)
-        chosen = block.tile("initial_slots_sb", (ONE, batch), I32)
+        chosen = block.tile("initial_slots_sb", flag.shape, I32)
         block.do("memset", dst=chosen, value=Literal(-1))
         block.do("tensor_copy_predicated", dst=chosen, src=read, predicate=predicate)
         return chosen
 
-    def _name(self, symbol: Symbol) -> str:
-        return next(item.name for item in self.kernel.inputs if item.symbol == symbol)
+    def _input(self, symbol: Symbol) -> Input:
+        return next(item for item in self.kernel.inputs if item.symbol == symbol)
 
 
 def of_entry(numbers: View, entry: Number) -> View:

@@ -209,13 +209,20 @@ def test_the_batch_may_be_any_dimension_of_the_state(launch: Launch, run: Run) -
         close(got[name], right)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (FLAGGED.replace("keep: bool[B]", "keep: bool[Hk]"), "axis of the flag `keep`"),
-        (short(TEXT).replace("axes B, N, Hk", "axes Hk, B, N"), "axis of rows of the pool"),
-    ],
-)
-def test_rows_that_are_not_outermost_are_refused(text: str, message: str) -> None:
-    with pytest.raises(CompileError, match=f"{message} is not the outermost one of `pool`"):
+@pytest.mark.parametrize("pooled", [True, False])
+def test_the_batch_may_be_declared_anywhere(launch: Launch, run: Run, pooled: bool) -> None:
+    text = short(TEXT) if pooled else FLAGGED
+    text = text.replace("axes B, ", "axes ").replace("(Hk G)\n", "(Hk G), B\n", 1)
+    given = prompts(3, 4 if pooled else 3, 20, Hk=2)
+    given["keep"][1] = False
+    if pooled:
+        given |= {"read": rows([3, 2, -1]), "write": rows([3, 0, 1])}
+    exact, got = run(text, **given), launch(text, **given)
+    for name, right in exact.items():
+        close(got[name], right)
+
+
+def test_a_flag_that_is_not_over_rows_is_refused() -> None:
+    text = FLAGGED.replace("keep: bool[B]", "keep: bool[Hk]")
+    with pytest.raises(CompileError, match=r"the flag `keep` is over \[Hk\], which is no dimension"):
         _ = gdsl.compile(gdsl.loads(text)).text

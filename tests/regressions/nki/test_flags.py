@@ -80,6 +80,17 @@ def test_b28_several_tokens(lnc: int) -> None:
     agree(arrays, definition, lnc=lnc, settings={"form": "recurrent"})
 
 
+@pytest.mark.parametrize("tokens", [False, True])
+def test_the_batch_may_be_declared_anywhere(tokens: bool) -> None:
+    """The flag says which axis it is over, whatever stands first in the text."""
+    source = text(tokens=tokens).replace("axes B, ", "axes ").replace("K, V\n", "K, V, B\n", 1)
+    definition = gdsl.loads(source)
+    sizes = {**SIZES, "T": 4} if tokens else SIZES
+    agree(
+        arguments(definition, sizes), definition, settings={"form": "recurrent"} if tokens else {}
+    )
+
+
 @pytest.mark.parametrize(
     ("source", "message"),
     [

@@ -180,12 +180,16 @@ kernel draft:
 """
 
 
+BATCH_LAST = DRAFT.replace("axes B, ", "axes ").replace("H, K, V\n", "H, K, V, B\n", 1)
+
+
 def drafted(
     launch: Callable[..., Any],
     accepted: list[int],
     tokens: Any,
     lengths: list[int],
     lnc: int = 1,
+    text: str = DRAFT,
 ) -> dict[str, NDArray[Any]]:
     """Verify tokens [B, T] from the states after 0..4 tokens 1, 2, 3, 4 (beta = 0.5, g = 0).
 
@@ -195,7 +199,7 @@ def drafted(
     one = np.ones((B, T, 1, 1))
     one[np.arange(T)[None] >= np.array(lengths)[:, None]] = np.nan
     outputs: dict[str, NDArray[Any]] = launch(
-        DRAFT,
+        text,
         lnc=lnc,
         q=one,
         k=one,
@@ -219,11 +223,12 @@ def test_b35_the_state_restarts_at_the_accepted_token(
 
 
 @pytest.mark.parametrize("lnc", [1, 2])
+@pytest.mark.parametrize("text", [DRAFT, BATCH_LAST], ids=["batch first", "batch last"])
 def test_b24_states_after_each_token_are_indexed_by_batch_row(
-    launch: Callable[..., Any], lnc: int
+    launch: Callable[..., Any], text: str, lnc: int
 ) -> None:
     tokens = [[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]
-    outputs = drafted(launch, [4, 0], tokens, [3, 2], lnc)
+    outputs = drafted(launch, [4, 0], tokens, [3, 2], lnc, text)
     assert outputs["states_out"].shape == (2, 3, 1, 1, 1)
     assert outputs["states_out"][1].ravel().tolist() == [0.5, 1.25, 0.0]
     assert outputs["states_out"][0].ravel().tolist() == outputs["out"][0].ravel().tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
@@ -145,6 +146,30 @@ def test_a_skipped_row_keeps_a_window_in_no_pool(launch: Launch, run: Run, lengt
     for name, right in exact.items():
         close(got[name], right, 1e-4)
     assert got["conv_pool"][1].tobytes() == given["conv_pool"][1].tobytes()
+
+
+@pytest.mark.parametrize("name", ["kda_block_prefill", "qwen3next_block_prefill"])
+def test_three_windows_and_a_state_in_pools(name: str) -> None:
+    """Other layers of the library, their rows in slots."""
+    file = name if name.startswith("kda") else "qwen3next"
+    text = files("kernels_dsl").joinpath(f"{file}.gdn").read_text(encoding="utf-8")
+    text = text[text.index(f"kernel {name}:") :]
+    text = text[: text.index("\nshapes")].replace("axes B,", "axes B, N,", 1)
+    clause = r"state \1[N, \2 = \3[N at read -> write] inplace or zeros unless keep"
+    text = re.sub(r"state (\w+: \w+)\[B, (.*\]) = (\w+) inplace( or zeros)?", clause, text)
+    more = "    input read, write: i32[B]\n    input keep: bool[B]\n    input valid_len"
+    text = text.replace("    input valid_len", more, 1)
+    heads = {"H": 2, "R": 16} if file == name else {"Hk": 2, "G": 2}
+    report = gdsl.verify(
+        gdsl.loads(f"use delta_rule, gates, norms, conv\n{text}\n"),
+        shape={"B": 4, "N": 8, "T": 20, "Hid": 128, "K": 16, "V": 16, "W": 4, **heads},
+        targets=["trn2"],
+        lnc=(1,),
+        regimes=["slots", "reset"],
+        settings={"inverse": "schur"},
+        precisions=["widened"],
+    )
+    assert report.ok, report
 
 
 @pytest.mark.parametrize(

@@ -74,21 +74,17 @@ class Entries:
         self.live = self._count(main, scan.valid)
 
     def _check(self) -> None:
-        """Refuse rows that are not the outermost axis of lanes."""
+        """Refuse a flag that is not over a dimension of the state by itself."""
         scan, state = self.scan, self.scan.state
-        flag = next((i for i in scan.kernel.inputs if i.symbol == state.unless), None)
-        axis, what = state.type.axes[0], "rows of the pool"
         if state.slots is not None:
-            axis = state.slots.batch
-        elif flag is not None:
-            what = f"the flag `{flag.name}`"
-            axis = flag.type.axes[0] if len(flag.type.axes) == 1 else ""
-        own = state.slots is not None or Atom(axis) in state.dims
-        if axis != scan.mapped[0] or not own or state.type.axes[0] != axis:
+            return
+        flag = next(i for i in scan.kernel.inputs if i.symbol == state.unless)
+        if flag.type.axes != scan.mapped[:1] or Atom(scan.mapped[0]) not in state.dims:
             raise refuse(
-                f"the axis of {what} is not the outermost one of `{state.argument}`",
+                f"the flag `{flag.name}` is over [{', '.join(flag.type.axes)}], which is no "
+                f"dimension of `{state.argument}`",
                 state.span,
-                help="declare that axis first, and let it be a dimension of the state by itself",
+                help="let one dimension of the state be that of the flag",
             )
 
     def _count(self, main: Block, valid: Valid) -> View:

@@ -60,7 +60,7 @@ class Scan:
     solve_span: Span | None
     """Where the rule reads its state, which is why there is a system to solve; else the run."""
     mapped: tuple[str, ...]
-    """The axes that lanes run over, in the order of the state's tensor."""
+    """The axes that lanes run over. That of rows whose states the device addresses is first."""
     formulas: Formulas
     """What is computed around the rule."""
     before_decay: bool
@@ -103,9 +103,7 @@ def scan_of(front: Front) -> Scan:
             kernel.span,
             help="leave out other outputs",
         )
-    mapped = tuple(
-        axis for axis in state.type.axes if axis not in (chunk.key_axis, chunk.value_axis)
-    )
+    mapped = _mapped(kernel, state, chunk)
     formulas = formulas_of(kernel, run, chunk, mapped, others)
     channels = isinstance(chunk.segments, AnchoredSegments)
     logs = inputs_in(formulas.tokens if channels else formulas.gates, (formulas.log,))
@@ -138,6 +136,15 @@ def scan_of(front: Front) -> Scan:
         clean=front.clean,
         solve_span=solve.span if solve is not None else run.span,
     )
+
+
+def _mapped(kernel: Kernel, state: State, chunk: ChunkPlan) -> tuple[str, ...]:
+    """The axes that a state maps over."""
+    first = {state.slots.batch} if state.slots is not None else set()
+    if not first and state.unless is not None:
+        first = {*next(i for i in kernel.inputs if i.symbol == state.unless).type.axes}
+    own = [a for a in state.type.axes if a not in (chunk.key_axis, chunk.value_axis)]
+    return tuple(sorted(own, key=lambda axis: axis not in first))
 
 
 def _check(kernel: Kernel, run: Run, chunk: ChunkPlan) -> None:

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 def entries_of_token(phases: Phases) -> tuple[Index, Index]:
     """Places of the entries that have the token at hand, and of those that do not."""
     block, once = phases.blocks["token_entries"], phases.constants.block
-    state = phases.step.state
-    batch = Name(state.slots.batch if state.slots else state.type.axes[0])
+    batch = Name(phases.window.axes[0])
     shape: tuple[Number, Number] = (ONE, batch)
     places, nowhere = once.tile("places_sb", shape, I32), once.tile("nowhere_sb", shape, I32)
     once.do("iota", dst=places, pattern=Integers(((ONE, batch),)), offset=Literal(0))
@@ -44,7 +43,7 @@ def _flags(phases: Phases, block: Block, shape: tuple[Number, Number]) -> View:
     run, state = phases.step.run, phases.step.state
     flags = block.tile("token_flags_sb", shape, U8)
     if run.valid_len is not None:
-        lengths = phases.addresses.numbers(run.valid_len, state.type.axes[0])
+        lengths = phases.addresses.numbers(run.valid_len)
         block.do(
             "tensor_scalar",
             dst=flags,
@@ -66,7 +65,7 @@ def _inside(phases: Phases, block: Block, symbol: Symbol, shape: tuple[Number, N
     """1 where a slot is in the pool."""
     slots = phases.step.state.slots
     assert slots is not None
-    numbers = phases.addresses.numbers(symbol, slots.batch)
+    numbers = phases.addresses.numbers(symbol)
     inside = block.tile("inside_sb", shape, F32)
     below = block.tile("below_sb", shape, F32)
     limits = ((inside, "nl.greater_equal", Literal(0.0)), (below, "nl.less", Name(slots.axis)))
