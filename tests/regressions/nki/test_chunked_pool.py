@@ -224,5 +224,5 @@ def test_the_batch_may_be_declared_anywhere(launch: Launch, run: Run, pooled: bo
 
 def test_a_flag_that_is_not_over_rows_is_refused() -> None:
     text = FLAGGED.replace("keep: bool[B]", "keep: bool[Hk]")
-    with pytest.raises(CompileError, match=r"the flag `keep` is over \[Hk\], which is no dimension"):
+    with pytest.raises(CompileError, match=r"the flag `keep` is over \[Hk\], which is no"):
         _ = gdsl.compile(gdsl.loads(text)).text
