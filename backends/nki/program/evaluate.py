@@ -115,6 +115,8 @@ class _Trace:
     """What every function sees: constants and functions of the module, answers to queries."""
     tiles: list[Traced] = field(factory=list)
     clock: int = 0
+    _mentioned: dict[int, tuple[str, ...]] = field(init=False, factory=dict)
+    """By the identity of an instruction of the program."""
 
     def run(self, statements: tuple[Statement, ...], names: dict[str, Any]) -> None:
         for statement in statements:
@@ -124,9 +126,9 @@ class _Trace:
         match statement:
             case Allocate(tile=tile):
                 names[tile.name] = self._create(tile, names)
-            case Instruction(operands=operands):
-                for _, operand in operands:
-                    self._touch(operand, names)
+            case Instruction():
+                for name in self._tiles(statement):
+                    names[name].touch(self.clock)
                 self.clock += 1
             case Assign(name=name, value=value):
                 names[name] = evaluate(value, names)
@@ -171,9 +173,14 @@ class _Trace:
         self.tiles.append(traced)
         return traced
 
-    def _touch(self, operand: Operand, names: Mapping[str, Any]) -> None:
-        for tile in tiles_in(operand):
-            names[tile.name].touch(self.clock)
+    def _tiles(self, instruction: Instruction) -> tuple[str, ...]:
+        """The tiles of an instruction's operands, found once: loops come back to it."""
+        found = self._mentioned.get(id(instruction))
+        if found is None:
+            tiles = [tile for _, operand in instruction.operands for tile in tiles_in(operand)]
+            found = tuple(dict.fromkeys(tile.name for tile in tiles))
+            self._mentioned[id(instruction)] = found
+        return found
 
     def _invoke(self, call: Invoke, names: dict[str, Any]) -> None:
         arguments = [_argument(argument, names) for argument in call.arguments]

@@ -240,12 +240,13 @@ def evaluate(value: Number, names: Mapping[str, Any]) -> Any:
             return names[name]
         case Extent(tensor=tensor, dim=dim):
             return names[tensor].shape[dim]
-        case Binary(op="and", left=left, right=right):
-            return evaluate(left, names) and evaluate(right, names)
-        case Binary(op="or", left=left, right=right):
-            return evaluate(left, names) or evaluate(right, names)
         case Binary(op=op, left=left, right=right):
-            return _OPERATIONS[op](evaluate(left, names), evaluate(right, names))
+            first = evaluate(left, names)
+            if op == "and":
+                return first and evaluate(right, names)
+            if op == "or":
+                return first or evaluate(right, names)
+            return _OPERATIONS[op](first, evaluate(right, names))
         case Smallest(left=left, right=right):
             return min(evaluate(left, names), evaluate(right, names))
         case Largest(left=left, right=right):
