@@ -347,31 +347,32 @@ def store_rows(tensor, src, offsets, step, inner, tokens, width):
 
 
 def load_gate(dst, tensor, offsets, step, chunks, tokens):
-    """One value per token: row lane * chunks + chunk holds the tokens of a chunk."""
+    """One value per token: row slot * chunks + chunk holds the tokens of a chunk."""
     whole = tokens // CHUNK
+    slots = len(offsets)
     spacings = spacings_of(offsets)
     if whole == chunks and spacings != None:
         many, near, far = spacings
         nisa.dma_copy(
             dst=dst,
             src=tensor.ap(
-                pattern=[[far, len(offsets) // many], [near, many], [CHUNK * step, chunks], [step, CHUNK]],
+                pattern=[[far, slots // many], [near, many], [CHUNK * step, chunks], [step, CHUNK]],
                 offset=offsets[0],
             ),
         )
     else:
-        for lane in range(len(offsets)):
-            row = lane * chunks
+        for slot in range(slots):
+            row = slot * chunks
             if whole > 0:
                 nisa.dma_copy(
                     dst=dst[row : row + whole, :],
-                    src=tensor.ap(pattern=[[CHUNK * step, whole], [step, CHUNK]], offset=offsets[lane]),
+                    src=tensor.ap(pattern=[[CHUNK * step, whole], [step, CHUNK]], offset=offsets[slot]),
                 )
             if tokens > whole * CHUNK:
                 rest = tokens - whole * CHUNK
                 nisa.dma_copy(
                     dst=dst[row + whole : row + whole + 1, :rest],
-                    src=tensor.ap(pattern=[[1, 1], [step, rest]], offset=offsets[lane] + whole * CHUNK * step),
+                    src=tensor.ap(pattern=[[1, 1], [step, rest]], offset=offsets[slot] + whole * CHUNK * step),
                 )
 
 

@@ -102,15 +102,19 @@ def _spacings() -> Function:
 
 
 @contextmanager
-def _together(block: Block) -> Iterator[tuple[Block, Block, Number]]:
-    """One block for offsets that two distances describe, and one for each slot of others."""
+def _together(block: Block, only: Number | None = None) -> Iterator[tuple[Block, Block, Number]]:
+    """One block for offsets that two distances describe, and one for each slot of others.
+
+    `only`: what else has to hold for slots to travel together.
+    """
     slots = block.let_named("slots", Length(OFFSETS))
     block.let_named("spacings", Call("spacings_of", (OFFSETS,)))
     together, apart = block.inner(), block.inner()
     together.statements.append(Unpack(("many", "near", "far"), "spacings"))
     with apart.loop("slot", 0, slots) as (each, slot):
         yield together, each, slot
-    block.decide(compare("!=", Name("spacings"), NONE), together, apart)
+    spaced = compare("!=", Name("spacings"), NONE)
+    block.decide(spaced if only is None else binary("and", only, spaced), together, apart)
 
 
 def _spaced(near: Number, far: Number, slots: Number) -> tuple[tuple[Number, Number], ...]:
@@ -193,28 +197,23 @@ def _gate() -> Function:
     stage = Stage(
         "load_gate",
         ("dst", "tensor", "offsets", "step", "chunks", "tokens"),
-        "One value per token: row lane * chunks + chunk holds the tokens of a chunk.",
+        "One value per token: row slot * chunks + chunk holds the tokens of a chunk.",
     )
     block, dst, chunks, rest = stage.block, _whole("dst"), Name("chunks"), Name("rest")
     whole = block.let_named("whole", TOKENS // CHUNK)
-    block.let_named("spacings", Call("spacings_of", (OFFSETS,)))
-    lanes, chunk, token = Length(OFFSETS), CHUNK * STEP, (STEP, CHUNK)
-    together, apart = block.inner(), block.inner()
-    together.statements.append(Unpack(("many", "near", "far"), "spacings"))
-    steps = (*_spaced(NEAR, FAR, lanes), (chunk, chunks), token)
-    together.do("dma_copy", dst=dst, src=Pattern(TENSOR, steps, offset(ZERO)))
-    with apart.loop("lane", 0, lanes) as (each, lane):
-        row = each.let_named("row", lane * chunks)
+    chunk, token = CHUNK * STEP, (STEP, CHUNK)
+    with _together(block, compare("==", whole, chunks)) as (together, each, slot):
+        steps = (*_spaced(NEAR, FAR, Name("slots")), (chunk, chunks), token)
+        together.do("dma_copy", dst=dst, src=Pattern(TENSOR, steps, offset(ZERO)))
+        row = each.let_named("row", slot * chunks)
         with each.when(compare(">", whole, 0)) as full:
-            rows = Pattern(TENSOR, ((chunk, whole), token), offset(lane))
+            rows = Pattern(TENSOR, ((chunk, whole), token), offset(slot))
             full.do("dma_copy", dst=part(dst, (row, whole), None), src=rows)
         with each.when(compare(">", TOKENS, whole * CHUNK)) as tail:
             tail.let_named("rest", TOKENS - whole * CHUNK)
-            rows = Pattern(TENSOR, ((ONE, ONE), (STEP, rest)), offset(lane) + whole * chunk)
+            rows = Pattern(TENSOR, ((ONE, ONE), (STEP, rest)), offset(slot) + whole * chunk)
             last = part(dst, (row + whole, ONE), (ZERO, rest))
             tail.do("dma_copy", dst=last, src=rows)
-    both = compare("==", whole, chunks)
-    block.decide(binary("and", both, compare("!=", Name("spacings"), NONE)), together, apart)
     return stage.done()
 
 
