@@ -147,7 +147,9 @@ def _where(
     block.do("tensor_copy", dst=dst, src=s.spread(otherwise, layout, at, width))
     source = s.spread(then, layout, at, width)
     if source.tile.element != F32:
-        converted = s.at_stage(s.new(then, layout, F32), at, layout)
-        block.do("tensor_copy", dst=converted, src=source)
-        source = converted
+        shape = (s.partitions(layout), width)
+        converted = block.tile(f"{s.algebra.stem(then)}_f32_sb", shape, F32)
+        into = s.at_stage(converted, at, layout)
+        block.do("tensor_copy", dst=into, src=source)
+        source = into
     block.do("tensor_copy_predicated", dst=dst, src=source, predicate=predicate)

@@ -1,5 +1,7 @@
 """What prompt kernels return: outputs beside the rule, selections by what is known before it."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -50,3 +52,29 @@ kernel chosen:
     right = gdsl.run(definition, given, precision="float64")
     got = gdsl.run(definition, given, backend="simulator", settings={"chunk": 16})
     np.testing.assert_allclose(got["out"], right["out"], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("settings", [{"chunk": 16}, {"form": "recurrent"}])
+@pytest.mark.parametrize("chosen", ["nw", "D", "v"])
+def test_a_16_bit_value_that_is_chosen_for_some_tokens(
+    chosen: str, settings: dict[str, Any]
+) -> None:
+    """It is converted beside the tile it goes to, not at the stage it comes from."""
+    text = f"""
+use delta_rule, norms
+kernel chosen:
+    axes B, T, H, K, V
+    input q, k: f32[B, T, H, K]
+    input v: bf16[B, T, H, V]
+    input D: bf16[H]
+    input nw: bf16[V]
+    state S: f32[B, H, K, V] = s0
+    o, S = scan[T] delta(q, l2norm[K](k), v, 1, S)
+    output out: f32[B, T, H, V] = where(v >= 0, {chosen}, o) * nw + D
+    output s1: f32[B, H, K, V] = S
+"""
+    definition = gdsl.loads(text)
+    given = gdsl.random_inputs(definition, {"B": 3, "T": 37, "H": 4, "K": 8, "V": 12}, 0)
+    right = gdsl.run(definition, given, precision="float64")
+    got = gdsl.run(definition, given, backend="simulator", settings=settings)
+    np.testing.assert_allclose(got["out"], right["out"], rtol=2e-4, atol=1e-4)
