@@ -241,19 +241,19 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
     a_alive_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=a_alive_exp_sb, op=nl.exp, data=a_alive_minus_abs_sb)
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    q_sb_2 = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_copy(dst=q_sb_2, src=q_sb)
+    q_f32_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=q_f32_sb, src=q_sb)
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
     a_alive_shifted_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=a_alive_shifted_sb_2, data=a_alive_exp_sb, op0=nl.add, operand0=2.0)
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     nisa.tensor_copy_predicated(
         dst=q_alive_sb,
-        src=q_sb_2,
+        src=q_f32_sb,
         predicate=alive_sb_3.ap(pattern=[[1, rows], [0, K]], offset=0),
     )
-    k_sb_2 = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_copy(dst=k_sb_2, src=k_sb)
+    k_f32_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=k_f32_sb, src=k_sb)
     q_alive_turned_psum = nl.ndarray((K, rows), dtype=q_alive_sb.dtype, buffer=nl.psum)
     nisa.nc_transpose(dst=q_alive_turned_psum, data=q_alive_sb, engine=nisa.engine.tensor)
     q_alive_squared_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
@@ -271,7 +271,7 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     nisa.tensor_copy_predicated(
         dst=k_alive_sb,
-        src=k_sb_2,
+        src=k_f32_sb,
         predicate=alive_sb.ap(pattern=[[1, rows], [0, K]], offset=0),
     )
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
@@ -377,8 +377,8 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         operand1=0.012506571,
     )
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    z_sb_2 = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_copy(dst=z_sb_2, src=z_sb)
+    z_f32_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=z_f32_sb, src=z_sb)
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
     nisa.tensor_scalar(
         dst=a_alive_softplus_sb,
@@ -389,8 +389,8 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         operand1=0.083333016,
     )
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    v_sb_2 = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_copy(dst=v_sb_2, src=v_sb)
+    v_f32_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=v_f32_sb, src=v_sb)
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
     nisa.tensor_scalar(
         dst=a_alive_softplus_sb,
@@ -405,7 +405,7 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
     nisa.reciprocal(dst=beta_sb, data=b_alive_shifted_sb)
     nisa.tensor_copy_predicated(
         dst=v_alive_sb,
-        src=v_sb_2,
+        src=v_f32_sb,
         predicate=alive_sb_11.ap(pattern=[[1, rows], [0, V]], offset=0),
     )
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
@@ -442,7 +442,7 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     nisa.tensor_copy_predicated(
         dst=z_alive_sb,
-        src=z_sb_2,
+        src=z_f32_sb,
         predicate=alive_sb_15.ap(pattern=[[1, rows], [0, V]], offset=0),
     )
     nisa.tensor_copy_predicated(dst=decay_sb, src=decay_sb_2, predicate=alive_sb_7)
