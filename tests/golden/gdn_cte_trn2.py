@@ -278,7 +278,8 @@ def make_masks(constants):
 
 def spacings_of(offsets):
     """How many neighbours are evenly spaced, their distance, and that from the first of them
-    to the first of the next as many; None when that does not describe all offsets."""
+    to the first of the next as many; None when that does not describe all offsets, or one
+    leads back."""
     near = offsets[1] - offsets[0] if len(offsets) > 1 else 0
     many = len(offsets)
     for position in range(1, len(offsets)):
@@ -289,7 +290,7 @@ def spacings_of(offsets):
     for position in range(len(offsets)):
         if offsets[position] != offsets[0] + position // many * far + position % many * near:
             spacings = None
-    if len(offsets) % many != 0:
+    if len(offsets) % many != 0 or min(near, far) < 0:
         spacings = None
     return spacings
 

@@ -20,6 +20,7 @@ from backends.nki.program.numbers import (
     Name,
     Number,
     binary,
+    smallest,
 )
 from backends.nki.program.structures import Call, Item, Length, tupled
 from backends.nki.schedules.chunked.records import CHUNK, PAIR
@@ -79,7 +80,8 @@ def _spacings() -> Function:
         "spacings_of",
         ("offsets",),
         "How many neighbours are evenly spaced, their distance, and that from the first of them\n"
-        "to the first of the next as many; None when that does not describe all offsets.",
+        "to the first of the next as many; None when that does not describe all offsets, or one\n"
+        "leads back.",
     )
     block, count = stage.block, Length(OFFSETS)
     several = compare(">", count, 1)
@@ -96,7 +98,8 @@ def _spacings() -> Function:
         place = offset(ZERO) + position // many * far + position % many * near
         with body.when(compare("!=", offset(position), place)) as elsewhere:
             elsewhere.let_named("spacings", NONE)
-    with block.when(compare("!=", count % many, 0)) as rest:
+    back = compare("<", smallest(near, far), 0)
+    with block.when(binary("or", compare("!=", count % many, 0), back)) as rest:
         rest.let_named("spacings", NONE)
     return stage.done("spacings")
 

@@ -1,4 +1,4 @@
-"""Offsets of gates that one transfer brings in, as the emitted function finds them."""
+"""Offsets of slots that one transfer brings in, as the emitted function finds them."""
 
 from __future__ import annotations
 
@@ -36,6 +36,9 @@ def spacings_of() -> Spacings:
         ([1, 4, 5, 8, 9], None),
         ([0, 1, 4, 5, 8], None),
         ([0, 1, 4, 6], None),
+        # No access pattern leads back: value heads go round the key heads.
+        ([4, 0], None),
+        ([3, 4, 0, 1], None),
     ],
 )
 def test_what_one_transfer_describes(
