@@ -17,11 +17,17 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 
+from gdsl.errors import CompileError
+from gdsl.library import library_sources
+from gdsl.pipeline import Compilation, Definition, KernelFile
+from gdsl.source import Source
+
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 UPDATE = bool(os.environ.get("GDSL_UPDATE_README"))
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 _NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?")
+HEAD = ["| kernel | what it is | form | NKI |", "|---|---|---|---|"]
 _TABLE = re.compile(r"(<!-- kernels -->\n)(.*?)(<!-- /kernels -->\n)", re.DOTALL)
 
 
@@ -175,33 +181,43 @@ def test_every_path_that_is_linked_exists() -> None:
         assert (ROOT / target).exists(), target
 
 
-def test_the_table_of_kernels_is_current() -> None:
-    table = _table()
-    text = README.read_text()
+def test_the_table_of_kernels_has_every_kernel_in_order() -> None:
     if UPDATE:
-        README.write_text(_TABLE.sub(lambda match: match[1] + table + match[3], text))
-        return
-    found = _TABLE.search(text)
+        table = "\n".join([*HEAD, *(row for source in library_sources() for row in _rows(source))])
+        text = _TABLE.sub(lambda match: f"{match[1]}{table}\n{match[3]}", README.read_text())
+        README.write_text(text)
+    lines = _table()
+    assert lines[:2] == HEAD
+    files = [KernelFile(source) for source in library_sources()]
+    links = [_link(kernel.name, file.source) for file in files for kernel in file.module.kernels]
+    assert [line.split(" | ")[0].removeprefix("| ") for line in lines[2:]] == links
+
+
+@pytest.mark.parametrize("source", library_sources(), ids=lambda source: Path(source.name).stem)
+def test_the_table_of_kernels_is_current(source: Source) -> None:
+    assert [line for line in _table() if f"]({source.name})" in line] == _rows(source)
+
+
+def _table() -> list[str]:
+    found = _TABLE.search(README.read_text())
     assert found is not None
-    assert found[2] == table
+    return found[2].splitlines()
 
 
-def _table() -> str:
-    from gdsl.errors import CompileError
-    from gdsl.library import library_sources
-    from gdsl.pipeline import Compilation, Definition, KernelFile
+def _rows(source: Source) -> list[str]:
+    file, rows = KernelFile(source), []
+    for kernel in file.module.kernels:
+        compilation = Compilation(Definition(file, kernel.name))
+        doc = " ".join(kernel.doc.split("\n\n")[0].split()).rstrip(".")
+        try:
+            _ = compilation.program
+            emitted = "yes"
+        except CompileError:
+            emitted = "not yet"
+        form = compilation.plan.form
+        rows.append(f"| {_link(kernel.name, source)} | {doc} | {form} | {emitted} |")
+    return rows
 
-    rows = ["| kernel | what it is | form | NKI |", "|---|---|---|---|"]
-    for source in library_sources():
-        file = KernelFile(source)
-        for kernel in file.module.kernels:
-            compilation = Compilation(Definition(file, kernel.name))
-            doc = " ".join(kernel.doc.split("\n\n")[0].split()).rstrip(".")
-            try:
-                _ = compilation.program
-                emitted = "yes"
-            except CompileError:
-                emitted = "not yet"
-            link = f"[`{kernel.name}`]({source.name})"
-            rows.append(f"| {link} | {doc} | {compilation.plan.form} | {emitted} |")
-    return "\n".join(rows) + "\n"
+
+def _link(kernel: str, source: Source) -> str:
+    return f"[`{kernel}`]({source.name})"
