@@ -58,7 +58,7 @@ ELEMENTS = {
 
 @frozen
 class Limit:
-    """How many elements an axis may have, and what a caller with another number of them can do."""
+    """How many elements an axis may have, and what a caller with more of them can do."""
 
     axis: str
     most: int
@@ -212,7 +212,8 @@ class Contract:
                 if op == "<=" or bound > 1:
                     message = f"{self.kernel.name} needs {axis} {op} {bound}, got {axis} = "
                     condition = compare(op, Name(axis), bound)
-                    block.require(condition, f"{message}{{{axis}}}", limit.remedy)
+                    remedy = limit.remedy if op == "<=" else ""
+                    block.require(condition, f"{message}{{{axis}}}", remedy)
         for argument in self.kernel.call.arguments:
             tile = self.tensors.get(argument.name)
             if tile is None:

@@ -25,6 +25,7 @@ from backends.nki.schedules.block.projection_program import projection_program
 from backends.nki.schedules.decode import decode_program
 from backends.nki.schedules.sharing import refuse_columns
 from backends.nki.schedules.window import has_window, window_program
+from backends.nki.states import refuse_states_in_expressions, refuse_without_rows
 from gdsl.algorithm.plan import Plan
 from gdsl.diagnostics.diagnostic import Diagnostic
 from gdsl.emitter import EmitOptions, Footprint, NkiProgram
@@ -180,6 +181,8 @@ def _scheduled(plan: Plan, target: str) -> Program:
     if plan.form != "chunked":
         refuse_columns(plan)
     refuse_narrow(plan)
+    refuse_without_rows(plan)
+    refuse_states_in_expressions(plan)
     if not plan.runs:
         return projection_program(plan, target)
     if has_window(plan):

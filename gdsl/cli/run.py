@@ -64,10 +64,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run and show."""
+    _refuse_idle(args)
     kernel = arguments.define(args.file)
     given = _arguments(args, kernel)
     if args.backend == "simulator":
-        _refuse_debugging(args)
         outputs = api.run(
             kernel,
             given,
@@ -121,11 +121,20 @@ def _bool(text: str) -> bool:
     return text == "true"
 
 
-def _refuse_debugging(args: argparse.Namespace) -> None:
-    for option in ("watch", "trace", "nan_origin"):
+def _refuse_idle(args: argparse.Namespace) -> None:
+    """Raise UsageError for an option that the chosen backend would not look at."""
+    if args.backend == "simulator":
+        why, idle = "is the interpreter's; leave out `--backend`", [*_INTERPRETER]
+        idle += ["precision"] if args.precision != "declared" else []
+    else:
+        why, idle = "is the emitted kernel's; add `--backend simulator`", [*_SIMULATOR]
+    for option in idle:
         if getattr(args, option):
-            name = option.replace("_", "-")
-            raise UsageError(f"`--{name}` looks into the interpreter; leave out `--backend`")
+            raise UsageError(f"`--{option.replace('_', '-')}` {why}")
+
+
+_INTERPRETER, _SIMULATOR = ("watch", "trace", "nan_origin"), ("target", "lnc", "set")
+"""Options that only one backend has a use for."""
 
 
 def _interpret(

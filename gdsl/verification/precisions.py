@@ -10,6 +10,7 @@ from gdsl.ir.dtypes import Dtype
 from gdsl.ir.expr import Cast
 from gdsl.ir.kernel import Kernel, Let, Run, Statement
 from gdsl.ir.traverse import walk
+from gdsl.regimes.roles import kernel_roles
 from gdsl.regimes.typed import bind_dtypes
 
 
@@ -37,20 +38,33 @@ _LOWERED = ("operands", "reads")
 PRECISIONS: tuple[str, ...] = ("widened", "fp32", "bf16")
 
 
-def precisions(kernel: Kernel, asked: Mapping[str, object]) -> dict[str, Precision]:
+def precisions(
+    kernel: Kernel, asked: Mapping[str, object], *, chunked: bool = False
+) -> dict[str, Precision]:
     """Return the precisions that apply.
 
     A text that rounds by itself has no fp32 variant, one whose inputs are all fp32 no bf16 variant.
 
-    `asked` are the schedule keys that the file or the user set.
+    `asked` are the schedule keys that the file or the user set. In chunks (`chunked`) the operands
+    of matmuls have the dtype that the text gives its vectors.
     """
     found = {"widened": _WIDENED}
     if not _rounds(kernel):
         lowered = any(asked.get(key) == Dtype.BF16.value for key in _LOWERED)
+        lowered |= chunked and asked.get("operands") != Dtype.F32.value and _narrow_keys(kernel)
         found["fp32"] = _FP32_INPUTS if lowered else _FP32
     if _takes_bf16(kernel):
         found["bf16"] = _BF16
     return found
+
+
+def _narrow_keys(kernel: Kernel) -> bool:
+    """Whether vectors along a key axis are given in less than fp32 by the text itself."""
+    axes = {roles.key_axis for roles in kernel_roles(kernel)}
+    return any(
+        isinstance(item.dtype, Dtype) and item.dtype.is_narrow and axes & {*item.type.axes}
+        for item in kernel.inputs
+    )
 
 
 def _takes_bf16(kernel: Kernel) -> bool:

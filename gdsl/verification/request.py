@@ -91,7 +91,8 @@ class Request:
         """The precisions that apply and are asked for. Raises UsageError when none is both."""
         schedule = self.definition.schedule(self.targets[0])
         written = {s.key: s.value for s in schedule.settings} if schedule else {}
-        known = precisions(self.kernel, {**written, **self.settings})
+        settings = {**written, **self.settings}
+        known = precisions(self.kernel, settings, chunked=self.chunk is not None)
         chosen = tuple(p for name, p in known.items() if name in (self.precisions or known))
         if not chosen:
             asked = ", ".join(f"`{name}`" for name in self.precisions or ())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from attrs import evolve, frozen
 
-from gdsl.capacity import require_fit
+from gdsl.capacity import explaining, require_fit
 from gdsl.emitter import EmitOptions, NkiProgram
 from gdsl.errors import GdslError
 from gdsl.ir.dtypes import Dtype
@@ -128,7 +128,8 @@ class Work:
     def _simulate(self, regime: str, way: _Way, trial: Trial, bound: Mapping[str, Dtype]) -> Result:
         request, program = self.request, self._program(way)
         try:
-            return simulate(request.kernel, program, trial, bound, way.lnc, way.precision.widen)
+            with explaining(self.compilation(way.target, way.settings), trial.sizes, way.lnc):
+                return simulate(request.kernel, program, trial, bound, way.lnc, way.precision.widen)
         except GdslError as error:
             what = f"{regime}, {way.precision.name}, {way.target}, LNC {way.lnc}"
             note = f"while verifying {what}; repeat: {self._repeat(regime, way)}"

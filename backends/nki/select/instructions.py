@@ -44,7 +44,9 @@ def write(s: Selector, term: Term, dst: Access, layout: Layout) -> None:
                 engine=GPSIMD,
             )
         case Op(name="renamed", args=(arg,)):
-            block.do("tensor_copy", dst=dst, src=s.access(arg, Layout.ROWS, at))
+            # Both axes lie along the free axis there.
+            home = layout if layout is Layout.TOKENS else Layout.ROWS
+            block.do("tensor_copy", dst=dst, src=s.access(arg, home, at))
         case Op(name="power", args=(base, exponent)):
             _power(s, base, exponent, dst, layout, at)
         case Op(name="abs", args=(arg,)):

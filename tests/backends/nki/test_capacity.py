@@ -122,6 +122,16 @@ def test_on_several_tiles_a_head_has_so_many_keys_at_most_and_none_is_empty() ->
     assert found("gdn_tkg", {**sizes, "K": 5}, "trn3", 2, key_tiles=3) == ()
 
 
+@pytest.mark.parametrize(
+    ("K", "tiles", "advised"), [(513, 4, False), (385, 3, True), (4, 3, False)]
+)
+def test_more_tiles_are_advised_where_they_help(K: int, tiles: int, advised: bool) -> None:
+    sizes = {"B": 1, "Hv": 8, "V": 64, "K": K}
+    (diagnostic,) = found("gdn_tkg", sizes, "trn2", 1, key_tiles=tiles)
+    assert diagnostic.help is not None
+    assert ("key_tiles" in diagnostic.help) == advised
+
+
 def test_a_size_that_is_too_small_is_told_the_smallest_that_fits() -> None:
     """A contraction fills whole groups of 128 partitions."""
     text = files("kernels_dsl").joinpath("gdn_block_prefill.gdn").read_text(encoding="utf-8")

@@ -114,3 +114,22 @@ kernel other:
 def test_compiles_and_agrees_with_the_interpreter(text: str, agrees: Callable[..., None]) -> None:
     sizes = {"B": 2, "Hv": 3, "K": 32, "V": 16}
     agrees(api.loads(text), sizes, regimes=("gaussian", "zero-key"))
+
+
+RENAMED = """
+use delta_rule, norms
+kernel renamed:
+    axes B, H, T, K, J
+    input q, k, v: f32[B, H, T, K]
+    state S: f32[B, H, K, J] = s0
+    o, S = scan[T] delta[K, J](q, l2norm[K](k), rename[K -> J](v), 0.5, S)
+    output out: f32[B, H, T, J] = o
+    output s1: f32[B, H, K, J] = S
+"""
+
+
+@pytest.mark.parametrize("form", ["chunked", "recurrent"])
+def test_values_along_an_axis_of_keys(form: str, agrees: Callable[..., None]) -> None:
+    """`rename` in front of a rule; in chunks it was an internal error."""
+    sizes = {"B": 1, "H": 2, "T": 5, "K": 6, "J": 6}
+    agrees(api.loads(RENAMED), sizes, settings={"form": form})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from importlib import resources
 
 import pytest
@@ -26,6 +27,27 @@ kernel refused:
     output out: f32[B, H, V] = o
     output s1 = S
 """
+
+
+@pytest.mark.parametrize("run", ["step", "scan[T]"])
+def test_a_state_that_is_a_single_matrix_is_refused(run: str) -> None:
+    """There are no rows to lay on partitions; nor did anything say so."""
+    tokens = "T, " if run != "step" else ""
+    text = f"""{RULE}
+kernel single:
+    axes {tokens}K, V
+    input q, k: f32[{tokens}K]
+    input v: f32[{tokens}V]
+    state S: f32[K, V] = s0
+    o, S = {run} linear(q, k, v, 0.9, S)
+    output out: f32[{tokens}V] = o
+    output s1 = S
+"""
+    with pytest.raises(CompileError, match="no axis beside `K` and `V`") as error:
+        _ = api.compile(api.loads(text), target="trn2").text
+    (diagnostic,) = error.value.diagnostics
+    assert diagnostic.span is not None
+    assert diagnostic.span.text.startswith("state S")
 
 
 @pytest.mark.parametrize(
@@ -113,3 +135,95 @@ def test_orders_of_rows_that_no_transfer_follows(q: str, out: str, message: str)
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.span is not None
     assert diagnostic.help is not None
+
+
+PROMPT = (
+    RULE
+    + """
+kernel prompt:
+    axes B, H, T, K, V
+    input q: {query}[B, H, T, K]
+    input k: {key}[B, H, T, K]
+    input v: bf16[B, H, T, V]
+    input g: f32[{decay}] in [-4, 0]
+    state S: f32[B, H, K, V] = s0
+    o, S = scan[T] linear(q, k, v, exp(g), S)
+    output out: bf16[B, H, T, V] = o
+    output s1 = S
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "key", "decay", "message"),
+    [
+        ("bf16", "f32", "B, H, T", "a key `k` and a query `q` of different dtypes"),
+        ("f32", "bf16", "H", "a key `k` and a query `q` of different dtypes"),
+        ("bf16", "bf16", "K", "a decay per channel that all heads and tokens have in common"),
+    ],
+)
+def test_vectors_that_go_token_by_token_alone(
+    query: str, key: str, decay: str, message: str, agrees: Callable[..., None]
+) -> None:
+    """They made texts that do not run, or none; now the advice is to go token by token."""
+    definition = api.loads(PROMPT.format(query=query, key=key, decay=decay))
+    with pytest.raises(CompileError, match=message) as error:
+        _ = api.compile(definition, target="trn2").text
+    (diagnostic,) = error.value.diagnostics
+    assert diagnostic.help == "use `--set form=recurrent`, token by token"
+    sizes = {"B": 1, "H": 2, "T": 3, "K": 8, "V": 4}
+    agrees(definition, sizes, settings={"form": "recurrent"})
+
+
+@pytest.mark.parametrize("decay", ["H", "B, H, T", "H, K"])
+def test_a_prompt_whose_vectors_are_bf16_holds_in_every_precision(
+    decay: str, agrees: Callable[..., None]
+) -> None:
+    """With no fp32 variant of its vectors it is judged by the bounds of bf16 operands."""
+    definition = api.loads(PROMPT.format(query="bf16", key="bf16", decay=decay))
+    agrees(definition, {"B": 1, "H": 2, "T": 140, "K": 8, "V": 4})
+
+
+STATEFUL = (
+    RULE
+    + """
+kernel stateful:
+    axes B, H, T, K, V
+    input q, k: f32[B, H, T, K]
+    input v: f32[B, H, T, V]
+    input w: f32[B, H, K]
+    state S: f32[B, H, K, V] = s0
+    m = {before}
+    o, S = scan[T] linear(q * m, k, v, 0.9, S)
+    output out: f32[B, H, T, V] = o
+    output s1: f32[B, H, K, V] = S
+    output last: f32[B, H, K] = {after}
+"""
+)
+
+
+@pytest.mark.parametrize("form", ["chunked", "recurrent"])
+@pytest.mark.parametrize(
+    ("before", "after", "place", "remedy"),
+    [
+        ("sum[V](S * S)", "w", "sum[V](S * S)", "compute it before the kernel"),
+        (
+            "w",
+            "w + sum[V](S)",
+            "w + sum[V](S)",
+            "return the state, and compute it after the kernel",
+        ),
+    ],
+    ids=["before the rule", "after it"],
+)
+def test_values_made_of_a_state_are_refused(
+    before: str, after: str, place: str, remedy: str, form: str
+) -> None:
+    """A state is read by its rule alone; anything else was an internal error."""
+    definition = api.loads(STATEFUL.format(before=before, after=after))
+    with pytest.raises(CompileError, match="computed from the state `S`") as error:
+        _ = api.compile(definition, target="trn2", settings={"form": form}).text
+    (diagnostic,) = error.value.diagnostics
+    assert diagnostic.span is not None
+    assert diagnostic.span.text == place
+    assert remedy in str(diagnostic.help)

@@ -108,10 +108,23 @@ def test_an_unknown_name_to_watch_is_a_usage_error(cli: Cli) -> None:
     assert "did you mean `beta`" in done.err
 
 
-def test_debugging_belongs_to_the_interpreter(cli: Cli) -> None:
-    done = cli("run", "gdn_tkg", "--random", "--backend", "simulator", "--watch", "S")
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        (("--backend", "simulator", "--watch", "S"), "`--watch` is the interpreter's"),
+        (("--backend", "simulator", "--precision", "float64"), "`--precision` is the interp"),
+        (("--set", "key_tiles=2"), "`--set` is the emitted kernel's; add `--backend simulator`"),
+        (("--set", "nonsense=2"), "`--set` is the emitted kernel's"),
+        (("--lnc", "2"), "`--lnc` is the emitted kernel's"),
+        (("-t", "trn3"), "`--target` is the emitted kernel's"),
+    ],
+)
+def test_an_option_of_the_other_backend_is_not_passed_over(
+    options: tuple[str, ...], advice: str, cli: Cli
+) -> None:
+    done = cli("run", "gdn_tkg", "--random", "--shape", SHAPE, *options)
     assert done.code == 2
-    assert "--watch" in done.err
+    assert advice in done.err
 
 
 def test_trace_and_diff_find_the_first_difference(cli: Cli, tmp_path: Path) -> None:

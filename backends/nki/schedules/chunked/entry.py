@@ -28,6 +28,8 @@ OF_ITS_OWN = f"compute the recurrence in a kernel of its own, and {MORE_KEYS}"
 """The same where sections stand in front."""
 MOST_GROUPS = 14
 """Groups in flight that fit SBUF in 16 bits at the largest sizes, chunks of 128 tokens."""
+MOST_ASKED = 16
+"""What a caller may ask for, unless the text's own default is more."""
 TEAM, TILES = Name("TEAM"), Name("tiles")
 
 
@@ -78,9 +80,10 @@ def _check_arguments(main: Block, schedule: Schedule) -> None:
             message = f"{argument} must be {' or '.join(NAMES)}, got {{{argument}}}"
             main.require(binary("or", *known), message)
         if exposed.key == "group":
-            low, high = compare(">=", argument, 1), compare("<=", argument, 16)
+            most = max(MOST_ASKED, int(exposed.default))
+            low, high = compare(">=", argument, 1), compare("<=", argument, most)
             main.require(
-                binary("and", low, high), f"{argument} must be 1 to 16, got {{{argument}}}"
+                binary("and", low, high), f"{argument} must be 1 to {most}, got {{{argument}}}"
             )
 
 

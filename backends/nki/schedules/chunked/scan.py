@@ -10,9 +10,10 @@ from backends.nki.program.numbers import Literal, Name, Number
 from backends.nki.refusal import refuse
 from backends.nki.schedules.chunked.formulas import Formulas, formulas_of, inputs_in
 from backends.nki.schedules.chunked.front import Front
-from backends.nki.select.terms import Known, Leaf
+from backends.nki.select.terms import Known, Leaf, Stage
 from gdsl.algorithm.chunk_plan import AnchoredSegments, ChunkPlan, DualSolve, Rows
 from gdsl.algorithm.plan import ChunkedRun
+from gdsl.errors import CompileError
 from gdsl.ir.expr import Ref
 from gdsl.ir.kernel import Input, Kernel, Output, Run, Slots, State
 from gdsl.ir.node import Symbol
@@ -106,6 +107,7 @@ def scan_of(front: Front) -> Scan:
     mapped = _mapped(kernel, state, chunk)
     formulas = formulas_of(kernel, run, chunk, mapped, others)
     channels = isinstance(chunk.segments, AnchoredSegments)
+    _check_vectors(run, formulas, channels=channels)
     logs = inputs_in(formulas.tokens if channels else formulas.gates, (formulas.log,))
     betas = inputs_in(formulas.gates, (formulas.beta,))
     factor = formulas.query.factor
@@ -165,11 +167,27 @@ def _check(kernel: Kernel, run: Run, chunk: ChunkPlan) -> None:
     elif any(_is_state(o, run) and o.dims != state.dims for o in kernel.outputs):
         wrong = "a state that leaves in another layout than it came in"
     if wrong:
-        raise refuse(
-            f"the chunked schedule does not emit {wrong} yet",
-            run.span,
-            help="use `--set form=recurrent`, token by token",
-        )
+        raise _not_yet(wrong, run.span)
+
+
+def _check_vectors(run: Run, formulas: Formulas, *, channels: bool) -> None:
+    """Raise CompileError for vectors that tiles of a group cannot hold."""
+    if channels and formulas.log.stage is Stage.KERNEL:
+        raise _not_yet("a decay per channel that all heads and tokens have in common", run.span)
+    query = formulas.query.item
+    for vector in (formulas.key.item, formulas.read.item):
+        if vector.dtype != query.dtype:
+            what = f"a key `{vector.name}` and a query `{query.name}` of different dtypes"
+            raise _not_yet(what, vector.span)
+
+
+def _not_yet(what: str, span: Span | None) -> CompileError:
+    """The refusal of what goes token by token alone."""
+    return refuse(
+        f"the chunked schedule does not emit {what} yet",
+        span,
+        help="use `--set form=recurrent`, token by token",
+    )
 
 
 def _valid(kernel: Kernel, run: Run, state: State) -> Valid | None:

@@ -46,6 +46,7 @@ from backends.nki.select.constants import Constants
 from backends.nki.select.inputs import RowWindow
 from backends.nki.select.key_tiles import KEYS, KeyTiles
 from gdsl.algorithm.plan import Plan
+from gdsl.algorithm.schedule_keys import SCHEDULE_KEYS
 
 CONSTANTS = (
     Constant("ROWS", Literal(128), "rows whose vectors share an instruction: all partitions"),
@@ -86,8 +87,9 @@ def decode_program(
     contract.write_sizes(main)
     tiles = int(plan.settings["key_tiles"])
     keys = KeyTiles(Name(delta.key_axis), tiles)
+    more = tiles < (SCHEDULE_KEYS["key_tiles"].bounds or (1, 1))[1]
     limits = (
-        Limit(delta.key_axis, keys.most, keys.least, front.more_keys),
+        Limit(delta.key_axis, keys.most, keys.least, front.more_keys if more else ""),
         Limit(delta.value_axis, BANK),
     )
     contract.write_checks(main, limits, contract.optional)

@@ -202,6 +202,15 @@ def test_the_group_size_changes_no_bit() -> None:
             assert left.tobytes() == right.tobytes()
 
 
+def test_a_text_admits_the_group_size_it_was_made_with() -> None:
+    """`--set group=64`: its caller, who may ask for 16 at most elsewhere, gets the default."""
+    definition = api.load("gdn_cte")
+    program = api.compile(definition, target="trn2", settings={"group": 64, "chunk": 16})
+    given = api.random_inputs(definition, "B=1,Hk=1,G=1,T=20,K=4,V=4")
+    assert program.run(given)["out"].shape == (1, 1, 20, 4)
+    assert "group_size <= 16" in api.compile(definition, target="trn2").text
+
+
 def test_the_state_is_written_in_place() -> None:
     values = arguments(1, 1, 2, 100, 32, 32, np.float32, state=True)
     result = run(values)
