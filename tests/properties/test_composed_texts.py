@@ -30,6 +30,8 @@ POSTS = {
     "o": "",
     "rms_norm[V](o) * nw * silu(z)": "input nw: f32[V]\n    input z: f32[{value}]",
     "o + D * v": "input D: f32[Hv]",
+    "where(nw >= D, o, v) + softplus(-v * v)": "input nw: f32[V]\n    input D: f32[Hv]",
+    "log(abs(v) + 0.2)": "",
 }
 
 
@@ -79,10 +81,17 @@ class Composed:
             "output s0 = S" if "inplace" in start else f"output s1: f32[{state}] = S",
         ]
         body += ["output after: f32[B, P, Hv, K, V] = Ss"] if self.every else []
-        axes = f"B, {'T, ' if self.tokens else ''}{'P, ' if self.every else ''}Hk, G, Hv = (Hk G)"
+        heads = pick.choice(["Hk G", "G Hk"])
+        axes = (
+            f"B, {'T, ' if self.tokens else ''}{'P, ' if self.every else ''}Hk, G, Hv = ({heads})"
+        )
         lines = [f"axes {axes}, K, V", *filter(None, inputs), *body]
         self.text = "use delta_rule, gates, norms\nkernel m:\n    " + "\n    ".join(lines) + "\n"
-        self.sizes = {"B": pick.choice([1, 3]), "Hk": pick.choice([1, 2]), "G": pick.choice([1, 3])}
+        self.sizes = {
+            "B": pick.choice([1, 3]),
+            "Hk": pick.choice([1, 2, 5]),
+            "G": pick.choice([1, 3]),
+        }
         self.sizes |= {"K": pick.choice([4, 16, 40]), "V": pick.choice([1, 12, 130])}
         if self.tokens:
             self.sizes["T"] = max(self.every or 0, pick.choice([1, 16, 37, 65]))
