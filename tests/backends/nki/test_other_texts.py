@@ -133,3 +133,28 @@ def test_values_along_an_axis_of_keys(form: str, agrees: Callable[..., None]) ->
     """`rename` in front of a rule; in chunks it was an internal error."""
     sizes = {"B": 1, "H": 2, "T": 5, "K": 6, "J": 6}
     agrees(api.loads(RENAMED), sizes, settings={"form": form})
+
+
+COMMON = """
+use delta_rule, norms
+kernel common:
+    axes B, H, T, K, V
+    input q, k: f32[B, H, T, K]
+    input v: f32[B, H, T, V]
+    input g: f32[{gate}] in [-4, 0]
+    input b: f32[{beta}] in [0, 1]
+    state S: f32[B, H, K, V] = s0
+    o, S = scan[T] gated_delta(q, l2norm[K](k), v, exp(g), b, S)
+    output out: f32[B, H, T, V] = o
+    output s1: f32[B, H, K, V] = S
+"""
+
+
+@pytest.mark.parametrize("form", ["chunked", "recurrent"])
+@pytest.mark.parametrize(("gate", "beta"), [("1", "B, H, T"), ("B, H, T", "1"), ("1", "1, 1")])
+def test_gates_that_are_one_number(
+    gate: str, beta: str, form: str, agrees: Callable[..., None]
+) -> None:
+    """The same for all heads and tokens; in chunks it was an internal error."""
+    sizes = {"B": 1, "H": 2, "T": 20, "K": 8, "V": 3}
+    agrees(api.loads(COMMON.format(gate=gate, beta=beta)), sizes, settings={"form": form})

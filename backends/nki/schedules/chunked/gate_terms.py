@@ -9,8 +9,8 @@ from __future__ import annotations
 from attrs import frozen
 
 from backends.nki.program.build import Block, compare
-from backends.nki.program.nodes import Element, View
-from backends.nki.program.numbers import NONE, ZERO, Literal, Name, Number
+from backends.nki.program.nodes import Element, Pattern, View
+from backends.nki.program.numbers import NONE, ONE, ZERO, Literal, Name, Number
 from backends.nki.program.structures import EMPTY
 from backends.nki.refusal import refuse
 from backends.nki.schedules.chunked.formulas import inputs_in
@@ -87,7 +87,11 @@ class _Source:
         """Bring in the chunks of the team."""
         del layout, first_key
         given = block.inner()
-        if self.leaf.wide is None:
+        if not self.leaf.rows and self.leaf.wide is None:
+            tensor = self.schedule.contract.tensors[self.item.name]
+            repeated = ((ZERO, dst.shape[0]), (ONE, ONE))
+            given.do("dma_copy", dst=dst, src=Pattern(tensor, repeated, ZERO))
+        elif self.leaf.wide is None:
             self._per_lane(given, dst)
         else:
             self._per_token(given, dst)
