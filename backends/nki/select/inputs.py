@@ -126,7 +126,7 @@ class InputSource:
                 self._affine(block, dst, layout, across, level.step)
             case (outer, inner):
                 self._wrapped(block, dst, layout, across, (outer, inner))
-            case (_, _, _) if self.window.axes[0] in self.strides.axes:
+            case (_, _, _):
                 self._by_entry(block, dst, layout)
             case _:
                 raise refuse(

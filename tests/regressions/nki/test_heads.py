@@ -213,3 +213,26 @@ def test_b55_more_rows_than_a_launch_dimension_may_have_elsewhere(
         s0=np.zeros((B, H, 1, 1)),
     )  # fmt: skip
     assert outputs["out"].ravel().tolist() == v.ravel().tolist()
+
+
+@pytest.mark.parametrize("axes", ["Hk, K", "K, Hk", "G, K", "Hv, K", "B, Hk, K"])
+@pytest.mark.parametrize("order", ["Hk G", "G Hk"])
+def test_inputs_of_some_of_the_axes_of_heads(axes: str, order: str) -> None:
+    """Rows go through B, Hk and G; an input of Hk alone stands still, moves and stands still."""
+    text = f"""
+use delta_rule, norms
+kernel scaled:
+    axes B, Hk, G, Hv = ({order}), K, V
+    input q, k: f32[B, Hk, K]
+    input v: f32[B, Hv, V]
+    input scale: f32[{axes}]
+    state S: f32[B, Hv, K, V] = s0
+    o, S = step delta(q, l2norm[K](k) * scale, v, 1, S)
+    output out: f32[B, Hv, V] = o
+    output s1: f32[B, Hv, K, V] = S
+"""
+    definition = gdsl.loads(text)
+    given = gdsl.random_inputs(definition, {"B": 3, "Hk": 2, "G": 3, "K": 8, "V": 12}, 0)
+    right = gdsl.run(definition, given, precision="float64")
+    got = gdsl.run(definition, given, backend="simulator")
+    np.testing.assert_allclose(got["out"], right["out"], rtol=1e-4, atol=1e-5)

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import gdsl
+
 B, HID, HK, G, K, V, W = 2, 128, 3, 2, 16, 8, 4
 Array = NDArray[Any]
 
@@ -81,3 +83,30 @@ def test_b19_fields_side_by_side_or_within_each_key_head(
         assert side_by_side[name].tobytes() == within[name].tobytes(), name
     window = np.concatenate([within[f"{window_out}_{n}"] for n in "qkv"], axis=1)
     assert side_by_side[window_out].tobytes() == window.tobytes()
+
+
+@pytest.mark.parametrize("G", [1, 3])
+def test_fields_of_two_tensors_that_are_called_alike(G: int) -> None:
+    """A bias of all channels is cut into the fields of the window that it is added to."""
+    text = """
+use delta_rule, norms, conv
+kernel biased:
+    axes B, Hk, G, Hv = (Hk G), K, V, W, C = q:(Hk K) | k:(Hk K) | v:(Hk G V)
+    input x: f32[B, C]
+    input conv_weight: f32[C, W]
+    input bias: f32[C]
+    state win: f32[B, C, W] = conv_state
+    state S: f32[B, Hv, K, V] = s0
+    y, win = step causal_conv(x, conv_weight, win)
+    q, k, v = unpack[C](y + bias)
+    o, S = step delta(q, l2norm[K](k), v, 1, S)
+    output out: f32[B, Hv, V] = o
+    output c1: f32[B, C, W] = win
+    output s1: f32[B, Hv, K, V] = S
+"""
+    definition = gdsl.loads(text)
+    given = gdsl.random_inputs(definition, {"B": 3, "Hk": 2, "G": G, "K": 8, "V": 12, "W": 4}, 0)
+    right = gdsl.run(definition, given, precision="float64")
+    got = gdsl.run(definition, given, backend="simulator")
+    for name, array in right.items():
+        np.testing.assert_allclose(got[name], array, rtol=1e-4, atol=1e-5)

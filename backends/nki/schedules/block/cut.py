@@ -13,6 +13,7 @@ from itertools import count
 
 from attrs import define, evolve, field
 
+from backends.nki.program.build import Names
 from backends.nki.refusal import refuse
 from backends.nki.schedules.block.expressions import (
     addresses,
@@ -122,14 +123,20 @@ class _Cutter:
         early, shown = needed(body), mentioned(outputs)
         body = [s for s in body if isinstance(s, Run) or s.target in early | behind(body, shown)]
         shown = mentioned((*body, *outputs))
-        values = (evolve(v, late=v.symbol not in early) for v in self.values.values())
+        # What is loaded is known by its name, and fields of two tensors may be called alike.
+        names = Names({item.name for item in self.kernel.inputs})
+        values = tuple(
+            evolve(v, name=names.fresh(v.name), late=v.symbol not in early)
+            for v in self.values.values()
+            if v.symbol in shown
+        )
         return Sections(
             kernel=self.kernel,
             entry=self.sources.entry,
             key_axis=self.vectors[0],
             projections=tuple(self.projections.values()),
             convolutions=tuple(self.convolutions.values()),
-            values=tuple(v for v in values if v.symbol in shown),
+            values=values,
             body=tuple(body),
             outputs=outputs,
             mentioned=frozenset(shown | addresses(body, self.kernel.states)),

@@ -226,7 +226,8 @@ def _field(value: Value, contract: Contract, window: RowWindow, key_axis: str) -
     item = section.input
     lies, first = field_strides(item.dims, dict(part.packed))
     tile = contract.tensors[item.name]
-    return InputSource(tile, lies, part.wide, window, key_axis, _default(item), first)
+    default = _default(item)
+    return InputSource(tile, lies, part.wide, window, key_axis, default, first, item.span)
 
 
 def _default(item: Input) -> Number | None:
