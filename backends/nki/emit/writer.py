@@ -6,6 +6,7 @@ statement came from is not the one before, and never twice in a row.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -15,6 +16,8 @@ from gdsl.source import Span
 
 WIDTH = 120
 INDENT = "    "
+_CALL = re.compile(r"[\w\])]$")
+"""What stands before the parenthesis of a call."""
 
 
 def split_arguments(text: str) -> list[str]:
@@ -25,7 +28,8 @@ def split_arguments(text: str) -> list[str]:
         if character == "," and depth == 0:
             parts.append(text[start:position].strip())
             start = position + 1
-    return [*parts, text[start:].strip()]
+    last = text[start:].strip()
+    return [*parts, last] if last else parts
 
 
 @define
@@ -68,16 +72,23 @@ class Writer:
         self.line(")")
 
     def _item(self, text: str) -> None:
-        """Add one item of a broken list; a call inside that is too wide is broken again."""
+        """Add one item of a broken list; what is too wide is broken inside its parentheses."""
         outer = text.find("(")
         fits = len(INDENT) * self._depth + len(text) < WIDTH
         if fits or outer < 0 or _closes(text, outer) != len(text) - 1:
             self.line(f"{text},")
             return
         self.line(text[: outer + 1])
+        inside = text[outer + 1 : -1]
+        items = split_arguments(inside)
+        listed = len(items) > 1 or inside.endswith(",") or _CALL.search(text[:outer])
         with self.indented():
-            for inner in split_arguments(text[outer + 1 : -1]):
-                self._item(inner)
+            if listed:
+                for item in items:
+                    self._item(item)
+            else:
+                # A comma would make a tuple of what the parentheses hold together.
+                self.line(inside)
         self.line("),")
 
     def names(self, names: Sequence[str], tail: str, head: str = "") -> None:

@@ -9,6 +9,7 @@ import pytest
 from backends.nki.emit.writer import WIDTH, Writer, split_arguments
 from gdsl.source import Source, Span
 
+SUM = " + ".join(f"rather_long_{place}" for place in range(7))
 LONG = [f"argument_{place}=value_{place}" for place in range(9)]
 
 
@@ -26,6 +27,26 @@ def test_a_wide_call_has_an_argument_a_line() -> None:
     assert text.splitlines()[1] == "    argument_0=value_0,"
     assert "        argument_8=value_8,\n    ),\n)" in text
     ast.parse(text)
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        f"first_element=3 * ({SUM})",
+        f"the_first_element=3 * (min(a, b) + {SUM[: -len(' + rather_long_6')]})",
+        f"first_element=({SUM})",
+        f"first_element=({SUM},)",
+        f"first_element=g({SUM})",
+        f"first_element=({SUM.replace(' +', ',')})",
+    ],
+)
+def test_a_broken_argument_means_what_it_meant(argument: str) -> None:
+    """Parentheses that hold a sum together are no tuple, those of one element are."""
+    writer = Writer()
+    writer.call("f", [argument])
+    text = writer.render()
+    assert max(map(len, text.splitlines())) <= WIDTH
+    assert ast.dump(ast.parse(text)) == ast.dump(ast.parse(f"f({argument})"))
 
 
 def test_names_of_a_tuple_too_wide_for_a_line() -> None:
