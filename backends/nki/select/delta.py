@@ -19,10 +19,10 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from backends.nki.program.numbers import Name, Number
+from backends.nki.program.numbers import Literal, Name, Number
 from backends.nki.refusal import refuse
 from backends.nki.select.algebra import Algebra, split
-from backends.nki.select.terms import Stage, Term
+from backends.nki.select.terms import Known, Op, Product, Rounded, Stage, Term
 from backends.nki.select.translate import Translator
 from gdsl.canonical.form import Delta, Emit, ReadWhen
 from gdsl.ir.kernel import Run
@@ -116,6 +116,7 @@ class _Former:
         self.names = results
         self.inside = inside
         self.delta = delta
+        self.alive = alive
         self.reads: list[Term] = []
         self.results: list[Term] = []
         self.exact: set[Term] = set()
@@ -178,7 +179,27 @@ class _Former:
                 if written is None
                 else self.algebra.op("sub", written, erased)
             )
-        return [Update(base, value) for base, value in found.items()]
+        return [Update(base, self._of_living(base, value)) for base, value in found.items()]
+
+    def _of_living(self, key: Term, value: Term) -> Term:
+        """What is added along a key, by rows that are alive; the inputs of others are zeros."""
+        if self.alive is None or self._vanishes(key) or self._vanishes(value):
+            return value
+        return self.algebra.product(self.alive, value)
+
+    def _vanishes(self, term: Term) -> bool:
+        """Whether a term is known to be 0 where the inputs of a row are replaced by zeros."""
+        match term:
+            case Op(name="where", args=(condition, _, Known(value=Literal(value=0)))):
+                return condition == self.alive
+            case Product(factors=factors):
+                return any(self._vanishes(factor) for factor in factors)
+            case Op(name="add" | "sub" | "tanh" | "abs" | "silu" | "renamed", args=args):
+                return all(self._vanishes(arg) for arg in args)
+            case Rounded(arg=arg):
+                return self._vanishes(arg)
+            case _:
+                return False
 
     def _output(self, emit: Emit, updates: list[Update]) -> Term:
         parts: list[Term] = []

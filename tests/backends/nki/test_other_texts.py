@@ -158,3 +158,50 @@ def test_gates_that_are_one_number(
     """The same for all heads and tokens; in chunks it was an internal error."""
     sizes = {"B": 1, "H": 2, "T": 20, "K": 8, "V": 3}
     agrees(api.loads(COMMON.format(gate=gate, beta=beta)), sizes, settings={"form": form})
+
+
+DEAD = """
+use delta_rule, norms
+kernel dead:
+    axes B, T <= 16, H, K, V
+    input q: f32[B, T, H, K]
+    input k: f32[{axes}]
+    input v: f32[B, T, H, V]
+    input n: i32[B] in [0, inf)
+    state S: f32[B, H, K, V] = s0
+    o, S = scan[T < n] delta(q, {key}, v, 0.1, S)
+    output out: f32[B, T, H, V] = o
+    output s1: f32[B, H, K, V] = S
+"""
+
+
+@pytest.mark.parametrize(
+    ("axes", "key"), [("B, T, H, K", "sigmoid(k)"), ("B, H, K", "l2norm[K](k)"), ("H, K", "k")]
+)
+def test_nothing_is_erased_behind_the_end_of_a_sequence(
+    axes: str, key: str, agrees: Callable[..., None]
+) -> None:
+    """Keys that are not 0 where their inputs are, or that tokens have in common."""
+    sizes = {"B": 3, "T": 5, "H": 2, "K": 7, "V": 5}
+    agrees(api.loads(DEAD.format(axes=axes, key=key)), sizes, regimes=("padding",))
+
+
+BONUS = """
+use delta_rule, norms
+kernel bonus:
+    axes B, H, T, K, V
+    input q: f32[B, T, K]
+    input k: f32[B, H, T, K]
+    input v: f32[B, H, T, V]
+    input g: f32[B, H, T] in (-inf, 0]
+    state S: f32[B, H, K, V] = s0
+    o, S = scan[T] linear_attention(l2norm[K](q), l2norm[K](k), v, exp(g), S)
+    output out: f32[B, H, T, V] = o * sum[K](q * k)
+    output s1: f32[B, H, K, V] = S
+"""
+
+
+def test_an_output_sees_keys_as_they_are_given(agrees: Callable[..., None]) -> None:
+    """On chip the turned keys are normalised ones by then."""
+    sizes = {"B": 1, "H": 2, "T": 20, "K": 7, "V": 5}
+    agrees(api.loads(BONUS), sizes)

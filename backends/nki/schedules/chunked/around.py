@@ -186,6 +186,9 @@ class Around:
                 self._turn(view, *self.turned[place])
         if self.log_computed:
             self._mask_decays()
+        if "k_unit" in targets and isinstance(f.key.base, Leaf):
+            # What lies turned is the normalised key from here on.
+            self.selector.turned.pop(f.key.base, None)
         for output, term in outputs:
             self._output(output, term)
         statements = self.blocks[Stage.INPUTS].statements
