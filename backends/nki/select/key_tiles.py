@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from attrs import evolve, frozen
 
 from backends.nki.program.build import Block, part
-from backends.nki.program.nodes import Range, View
+from backends.nki.program.nodes import I32, U8, Range, View
 from backends.nki.program.numbers import ZERO, Literal, Name, Number, number
 from backends.nki.select.constants import PARTITIONS
 from backends.nki.select.layouts import GPSIMD
@@ -109,10 +109,14 @@ class KeyTiles:
         first = last * self.partitions
         yield KeyTile(last, first, self.size - first, last=True)
 
+    @property
+    def whole(self) -> list[KeyTile]:
+        """The tiles with all of their partitions, for what is the same for each key."""
+        return [evolve(tile, width=self.partitions) for tile in self]
+
     def clear(self, block: Block, view: View, per: Number) -> None:
         """Zero the last of several tiles, before it is filled with keys that may be fewer."""
         if self.count == 1:
             return
-        *_, last = self
-        whole = evolve(last, width=self.partitions).of(view, per)
-        block.do("memset", dst=whole, value=Literal(0.0), engine=GPSIMD)
+        zero = Literal(0) if view.tile.element in (I32, U8) else Literal(0.0)
+        block.do("memset", dst=self.whole[-1].of(view, per), value=zero, engine=GPSIMD)

@@ -172,8 +172,10 @@ class Selector(Extents):
         shape = (self.partitions(layout), self.width(leaf, layout))
         view = self.loads.tile(f"{leaf.name}_{layout.value}", shape, source.element)
         if layout is Layout.KEYS:
-            self.keys.clear(self.loads, view, self.rows)
-            for tile in self.keys:
+            tiles = [*self.keys] if along_keys else self.keys.whole
+            if along_keys:
+                self.keys.clear(self.loads, view, self.rows)
+            for tile in tiles:
                 source.load(self.loads, tile.of(view, self.rows), layout, tile.first)
         else:
             source.load(self.loads, view, layout)

@@ -59,6 +59,26 @@ def test_a_decay_that_is_the_same_for_all_rows(tiles: int, agrees: Agrees) -> No
     agrees(api.loads(EXPONENTS), sizes, settings={"key_tiles": tiles})
 
 
+POOL = """
+use delta_rule, norms
+kernel pooled:
+    axes B, N, T <= 16, H, K, V
+    input q, k: f32[K, B, H, T]
+    input v: f32[B, H, T, V]
+    input rd, wr: i32[B]
+    state S: f32[N, H, K, V] = pool[N at rd -> wr] inplace
+    o, S = scan[T] gated_delta(q, l2norm[K](k), v, 0.9, 0.5, S)
+    output out: f32[B, H, T, V] = o
+    output pool = S
+"""
+
+
+def test_whole_numbers_of_rows_on_partitions_of_keys(agrees: Agrees) -> None:
+    """Which rows have a slot is asked where keys lie on partitions: integers, in all tiles."""
+    regimes, settings = ("gaussian", "slots"), {"key_tiles": 2}
+    agrees(api.loads(POOL), {**SIZES, "K": 131}, regimes=regimes, settings=settings)
+
+
 def test_few_keys_lie_on_two_tiles_as_well(agrees: Agrees) -> None:
     """One text for every K up to 256."""
     sizes = {**SIZES, "K": 6}
