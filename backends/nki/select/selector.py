@@ -221,8 +221,8 @@ class Selector(Extents):
 
     def _turn(self, term: Term, data: View, dst: View, onto: Layout) -> None:
         block, stem, rows = self.blocks[term.stage], self.algebra.stem(term), self.rows
-        if onto is Layout.KEYS and not self.is_tile(term, onto):
-            # The same for all rows: one of them.
+        if onto is Layout.KEYS and dst.shape[1] != self.tiles * self.rows:
+            # The same for all rows, and in the columns of one of them.
             rows, data = ONE, View(data.tile, (ONE, data.shape[1]), (Range(ZERO, ONE), None))
         if onto is Layout.KEYS:
             turn_to_keys(block, stem, data, dst, self.keys, rows)

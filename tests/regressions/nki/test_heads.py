@@ -236,3 +236,26 @@ kernel scaled:
     right = gdsl.run(definition, given, precision="float64")
     got = gdsl.run(definition, given, backend="simulator")
     np.testing.assert_allclose(got["out"], right["out"], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16"])
+def test_a_key_that_is_the_same_for_all_rows(dtype: str) -> None:
+    """It stands on keys once for every row, as vectors that differ do."""
+    text = f"""
+use delta_rule
+kernel same_key:
+    axes B, H, K, V
+    input q: {dtype}[B, H, K]
+    input k: {dtype}[K]
+    input v: {dtype}[B, H, V]
+    state S: f32[B, H, K, V] = s0
+    o, S = step delta(q, k / sum[K](k * k + 1.0), v, 1, S)
+    output out: f32[B, H, V] = o
+    output s1: f32[B, H, K, V] = S
+"""
+    definition = gdsl.loads(text)
+    given = gdsl.random_inputs(definition, {"B": 3, "H": 5, "K": 8, "V": 12}, 0)
+    right = gdsl.run(definition, given, precision="float64")
+    got = gdsl.run(definition, given, backend="simulator")
+    np.testing.assert_allclose(got["out"], right["out"], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(got["s1"], right["s1"], rtol=1e-4, atol=1e-5)
