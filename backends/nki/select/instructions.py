@@ -68,11 +68,14 @@ def write(s: Selector, term: Term, dst: Access, layout: Layout) -> None:
 
 
 def _power(s: Selector, base: Term, exponent: Term, dst: Access, layout: Layout, at: Stage) -> None:
-    """base ** exponent, which only GpSimdE has."""
+    """base ** exponent, which only GpSimdE has, and that reaches no PSUM."""
+    raised = s.spread(base, layout, at, dst.shape[1])
+    if raised.tile.space is Space.PSUM:
+        raised = s.in_sbuf(base, layout, at)
     s.blocks[at].do(
         "tensor_tensor",
         dst=dst,
-        data1=s.spread(base, layout, at, dst.shape[1]),
+        data1=raised,
         data2=s.spread(exponent, layout, at, dst.shape[1]),
         op=Token("nl.power"),
         engine=GPSIMD,

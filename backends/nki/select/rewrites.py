@@ -7,6 +7,8 @@ Why each is exact enough:
                         of most gates, is then one exp of one argument: near 1 it is rounded once,
                         as in the definition, and errors do not add up over many tokens.
     a / b               a * reciprocal(b)
+    rsqrt(|x|^2)        rsqrt(max(|x|^2, 2^-126)), and 1 / |x| alike: tokens that are none are
+                        zeros, and stay so in x * rsqrt(|x|^2) where the text adds no epsilon
 
 None needs a ScalarE function besides exp, so one table load serves a whole kernel.
 """
@@ -18,7 +20,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from backends.nki.program.numbers import Literal, Number
-from backends.nki.select.terms import Known, Term
+from backends.nki.select.terms import Fold, Known, Op, Product, Term
 
 if TYPE_CHECKING:
     from backends.nki.select.algebra import Algebra
@@ -44,7 +46,32 @@ def _div(algebra: Algebra, a: Term, b: Term) -> Term:
 
 
 def _reciprocal(algebra: Algebra, x: Term) -> Term:
-    return algebra.primitive("reciprocal", x)
+    square = x
+    if isinstance(x, Op) and (x.name, x.args[1:]) == ("power", (algebra.known(0.5),)):
+        square = x.args[0]
+    return algebra.primitive("reciprocal", _at_least(algebra, x, _LENGTH, square))
+
+
+def _rsqrt(algebra: Algebra, x: Term) -> Term:
+    return algebra.primitive("rsqrt", _at_least(algebra, x, _LENGTH**2, x))
+
+
+def _at_least(algebra: Algebra, x: Term, least: float, square: Term) -> Term:
+    """A value, at least `least` where it comes from nothing but squares."""
+    return algebra.primitive("max", x, algebra.known(least)) if _is_square(square) else x
+
+
+def _is_square(x: Term) -> bool:
+    """Whether a term is squares, or sums of squares, multiplied."""
+    match x:
+        case Product(coefficient=Literal(value=value)) if value < 0:
+            return False
+        case Product(factors=factors):
+            return all(factors.count(f) % 2 == 0 or _is_square(f) for f in factors)
+        case Fold(name="sum", arg=arg):
+            return _is_square(arg)
+        case _:
+            return False
 
 
 def _sigmoid(algebra: Algebra, x: Term) -> Term:
@@ -80,6 +107,8 @@ def _softplus(algebra: Algebra, x: Term) -> Term:
     return result
 
 
+_LENGTH = 2.0**-63
+"""A length whose square and inverse square are normal numbers."""
 _ARTANH = (0.00054496719, 0.0021889079, 0.012506571, 0.083333016, 1.0)
 """2 artanh(s / 2) / s as a polynomial of z = s^2 <= 4/9, highest power first: 1e-8 off."""
 
@@ -117,7 +146,7 @@ _POWERS: dict[float, Callable[[Algebra, Term], Term]] = {
     1.0: lambda _, x: x,
     2.0: _square,
     0.5: _sqrt,
-    -0.5: lambda algebra, x: algebra.primitive("rsqrt", x),
+    -0.5: _rsqrt,
     -1.0: _reciprocal,
 }
 
@@ -132,4 +161,5 @@ REWRITES: dict[str, Callable[..., Term]] = {
     "softplus": _softplus,
     "pow": _pow,
     "sqrt": _sqrt,
+    "rsqrt": _rsqrt,
 }

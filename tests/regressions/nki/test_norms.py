@@ -9,6 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import gdsl
+
 L2 = """
 use delta_rule, norms
 kernel read:
@@ -112,3 +114,41 @@ def test_b53_the_compute_dtype_of_a_norm_stands_in_the_text(launch: Callable[...
     np.testing.assert_allclose(got["hf"], activation, rtol=2**-7)
     assert np.mean(got["hf"] == activation) > 0.9
     assert np.abs(got["hf"] - exact).max() > 1e-4
+
+
+@pytest.mark.parametrize("settings", [{"chunk": 16}, {"form": "recurrent"}])
+@pytest.mark.parametrize(
+    "norm",
+    [
+        "{x} * rsqrt(sum[{a}]({x} * {x}))",
+        "{x} / sqrt(sum[{a}]({x} * {x}))",
+        "{x} / max(sqrt(sum[{a}]({x} * {x})), 0.000001)",
+    ],
+)
+def test_tokens_that_are_none_stay_zeros_in_a_norm_without_epsilon(
+    norm: str, settings: dict[str, Any]
+) -> None:
+    """A tail of a chunk and what lies behind the end of a row; NaN stands there."""
+    key, query, out = (norm.format(x=x, a=a) for x, a in (("k", "K"), ("q", "K"), ("o", "V")))
+    text = f"""
+use delta_rule
+kernel bare:
+    axes B, T, H, K, V
+    input q, k: f32[B, T, H, K]
+    input v: f32[B, T, H, V]
+    input n: i32[B] in [0, inf) or T
+    state S: f32[B, H, K, V] = s0
+    o, S = scan[T < n] delta({query}, {key}, v, 1, S)
+    output out: f32[B, T, H, V] = {out}
+    output s1: f32[B, H, K, V] = S
+"""
+    definition = gdsl.loads(text)
+    given = dict(gdsl.random_inputs(definition, {"B": 3, "T": 20, "H": 2, "K": 8, "V": 12}, 0))
+    given["n"] = np.array([0, 7, 20], np.int32)
+    for row, live in enumerate(given["n"]):
+        for name in ("q", "k", "v"):
+            given[name][row, live:] = np.nan
+    right = gdsl.run(definition, given, precision="float64")
+    got = gdsl.run(definition, given, backend="simulator", settings=settings)
+    np.testing.assert_allclose(got["out"], right["out"], rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(got["s1"], right["s1"], rtol=1e-4, atol=1e-5)
