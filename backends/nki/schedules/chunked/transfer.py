@@ -6,11 +6,21 @@ describe them all: of heads within rows of the batch, of value heads that read o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from backends.nki.program.build import Block, compare, part
-from backends.nki.program.nodes import F32, I32, Function, Pattern, Space, Tile, Unpack, View
+from backends.nki.program.nodes import (
+    F32,
+    I32,
+    Function,
+    Operand,
+    Pattern,
+    Space,
+    Tile,
+    Unpack,
+    View,
+)
 from backends.nki.program.numbers import (
     NONE,
     ONE,
@@ -38,7 +48,8 @@ STEP, INNER, TOKENS, WIDTH = Name("step"), Name("inner"), Name("tokens"), Name("
 NUMBER = View(Tile("number", (ONE, ONE), I32, Space.SBUF), (ONE, ONE))
 """Which entry of the tensor is meant, known when the kernel runs."""
 
-Transfer = Callable[[Block, View | Pattern, Pattern], None]
+Steps = tuple[tuple[Number, Number], ...]
+"""An access pattern: (step, count) of each dimension."""
 
 
 def functions(schedule: Schedule) -> Iterator[Function]:
@@ -49,15 +60,9 @@ def functions(schedule: Schedule) -> Iterator[Function]:
         "dst",
         "Rows of `width` elements, token by token, one slot per offset; one transfer where two\n"
         "distances describe where they begin.",
-        lambda block, tile, rows: block.do("dma_copy", dst=tile, src=rows),
     )
     yield _turned()
-    yield _rows(
-        "store_rows",
-        "src",
-        "The way back of `load_rows`.",
-        lambda block, tile, rows: block.do("dma_copy", dst=rows, src=tile),
-    )
+    yield _rows("store_rows", "src", "The way back of `load_rows`.")
     yield from _entries(schedule)
     yield _gate()
     if any(leaf.wide is None for leaf in schedule.scan.formulas.gates.inputs):
@@ -120,32 +125,36 @@ def _together(block: Block, only: Number | None = None) -> Iterator[tuple[Block,
     block.decide(spaced if only is None else binary("and", only, spaced), together, apart)
 
 
-def _spaced(near: Number, far: Number, slots: Number) -> tuple[tuple[Number, Number], ...]:
+def _spaced(near: Number, far: Number, slots: Number) -> Steps:
     """All slots of a tensor as two dimensions of a pattern."""
     return (far, slots // MANY), (near, MANY)
 
 
-def _rows(
-    name: str, tile: str, doc: str, transfer: Transfer, indexed_dim: int | None = None
-) -> Function:
-    """Rows there or back; `indexed_dim`: of the entry `number` along this dimension."""
+def _rows(name: str, tile: str, doc: str, indexed_dim: int | None = None) -> Function:
+    """Rows to a tile called `dst`, or from one called `src`.
+
+    `indexed_dim`: those of the entry `number` along this dimension, where there is one.
+    """
     parameters = (tile, "tensor") if tile == "dst" else ("tensor", tile)
     number = () if indexed_dim is None else ("number",)
     row = ("step", "inner", "tokens", "width")
     stage = Stage(name, (*parameters, "offsets", *number, *row), doc)
     chip = _whole(tile)
 
-    def rows(steps: tuple[tuple[Number, Number], ...], first: Number) -> Pattern:
-        if indexed_dim is None:
-            return Pattern(TENSOR, steps, first)
-        return Pattern(TENSOR, steps, first, NUMBER, indexed_dim)
+    def transfer(block: Block, held: View, steps: Steps, first: Number) -> None:
+        options: dict[str, Operand] = {}
+        rows = Pattern(TENSOR, steps, first)
+        if indexed_dim is not None:
+            rows, options = Pattern(TENSOR, steps, first, NUMBER, indexed_dim), {"oob_mode": SKIP}
+        dst, src = (held, rows) if tile == "dst" else (rows, held)
+        block.do("dma_copy", dst=dst, src=src, **options)
 
     with _together(stage.block) as (together, each, slot):
         steps = ((STEP, TOKENS), *_spaced(NEAR, FAR, Name("slots")), (INNER, WIDTH))
         every = part(chip, (ZERO, TOKENS), (ZERO, Name("slots") * WIDTH))
-        transfer(together, every, rows(steps, offset(ZERO)))
+        transfer(together, every, steps, offset(ZERO))
         one = part(chip, (ZERO, TOKENS), (slot * WIDTH, WIDTH))
-        transfer(each, one, rows(((STEP, TOKENS), (INNER, WIDTH)), offset(slot)))
+        transfer(each, one, ((STEP, TOKENS), (INNER, WIDTH)), offset(slot))
     return stage.done()
 
 
@@ -157,17 +166,10 @@ def _entries(schedule: Schedule) -> Iterator[Function]:
             "load_entry",
             "dst",
             "`load_rows` from entry `number` of the tensor; nothing where there is no such entry.",
-            lambda block, tile, rows: block.do("dma_copy", dst=tile, src=rows, oob_mode=SKIP),
             read.dim,
         )
     if write is not None:
-        yield _rows(
-            "store_entry",
-            "src",
-            "The way back of `load_entry`.",
-            lambda block, tile, rows: block.do("dma_copy", dst=rows, src=tile, oob_mode=SKIP),
-            write.dim,
-        )
+        yield _rows("store_entry", "src", "The way back of `load_entry`.", write.dim)
 
 
 def _turned() -> Function:
