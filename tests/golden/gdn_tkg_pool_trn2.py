@@ -116,17 +116,6 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
     nisa.tensor_copy(dst=z_alive_sb, src=constant_sb.ap(pattern=[[1, rows], [0, V]], offset=0))
     read_lt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=read_lt_sb, data=read_sb, op0=nl.less, operand0=N)
-    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
-    alive_sb_10 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(
-        dst=alive_sb_10,
-        data=read_sb,
-        op0=nl.greater_equal,
-        operand0=0.0,
-        op1=nl.multiply,
-        operand1=read_lt_sb,
-    )
-    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     alive_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
         dst=alive_sb_2,
@@ -136,53 +125,8 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         op1=nl.multiply,
         operand1=read_lt_sb,
     )
-    alive_sb_4 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(
-        dst=alive_sb_4,
-        data=read_sb,
-        op0=nl.greater_equal,
-        operand0=0.0,
-        op1=nl.multiply,
-        operand1=read_lt_sb,
-    )
-    alive_sb_6 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(
-        dst=alive_sb_6,
-        data=read_sb,
-        op0=nl.greater_equal,
-        operand0=0.0,
-        op1=nl.multiply,
-        operand1=read_lt_sb,
-    )
-    alive_sb_12 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(
-        dst=alive_sb_12,
-        data=read_sb,
-        op0=nl.greater_equal,
-        operand0=0.0,
-        op1=nl.multiply,
-        operand1=read_lt_sb,
-    )
     write_lt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=write_lt_sb, data=write_sb_2, op0=nl.less, operand0=N)
-    alive_sb_8 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(
-        dst=alive_sb_8,
-        data=read_sb,
-        op0=nl.greater_equal,
-        operand0=0.0,
-        op1=nl.multiply,
-        operand1=read_lt_sb,
-    )
-    alive_sb_16 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(
-        dst=alive_sb_16,
-        data=read_sb,
-        op0=nl.greater_equal,
-        operand0=0.0,
-        op1=nl.multiply,
-        operand1=read_lt_sb,
-    )
     write_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
         dst=write_sb,
@@ -192,40 +136,27 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         op1=nl.multiply,
         operand1=write_lt_sb,
     )
-    alive_sb_14 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(
-        dst=alive_sb_14,
-        data=read_sb,
-        op0=nl.greater_equal,
-        operand0=0.0,
-        op1=nl.multiply,
-        operand1=read_lt_sb,
-    )
-    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
-    alive_sb_9 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=alive_sb_9, data=alive_sb_10, op0=nl.maximum, operand0=write_sb)
-    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     alive_sb = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=alive_sb, data=alive_sb_2, op0=nl.maximum, operand0=write_sb)
     alive_sb_3 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=alive_sb_3, data=alive_sb_4, op0=nl.maximum, operand0=write_sb)
-    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
-    nisa.tensor_copy_predicated(dst=a_alive_sb, src=a_sb, predicate=alive_sb_9)
-    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    nisa.tensor_copy(dst=alive_sb_3, src=alive_sb)
+    alive_sb_4 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=alive_sb_4, src=alive_sb_3)
     alive_sb_5 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=alive_sb_5, data=alive_sb_6, op0=nl.maximum, operand0=write_sb)
-    alive_sb_11 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=alive_sb_11, data=alive_sb_12, op0=nl.maximum, operand0=write_sb)
+    nisa.tensor_copy(dst=alive_sb_5, src=alive_sb_4)
+    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
+    alive_sb_6 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=alive_sb_6, src=alive_sb_5)
+    nisa.tensor_copy_predicated(dst=a_alive_sb, src=a_sb, predicate=alive_sb_6)
+    # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     alive_sb_7 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=alive_sb_7, data=alive_sb_8, op0=nl.maximum, operand0=write_sb)
-    alive_sb_15 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=alive_sb_15, data=alive_sb_16, op0=nl.maximum, operand0=write_sb)
+    nisa.tensor_copy(dst=alive_sb_7, src=alive_sb_6)
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
     a_alive_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=a_alive_shifted_sb, data=a_alive_sb, op0=nl.add, operand0=dt_bias_sb)
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    alive_sb_13 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=alive_sb_13, data=alive_sb_14, op0=nl.maximum, operand0=write_sb)
+    alive_sb_8 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=alive_sb_8, src=alive_sb_7)
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
     a_alive_minus_abs_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
@@ -236,17 +167,17 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         op1=nl.minimum,
         operand1=a_alive_shifted_sb,
     )
-    a_alive_max_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=a_alive_max_sb, data=a_alive_shifted_sb, op0=nl.maximum, operand0=0.0)
-    a_alive_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.activation(dst=a_alive_exp_sb, op=nl.exp, data=a_alive_minus_abs_sb)
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     q_f32_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_copy(dst=q_f32_sb, src=q_sb)
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
-    a_alive_shifted_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=a_alive_shifted_sb_2, data=a_alive_exp_sb, op0=nl.add, operand0=2.0)
+    a_alive_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.activation(dst=a_alive_exp_sb, op=nl.exp, data=a_alive_minus_abs_sb)
+    a_alive_max_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=a_alive_max_sb, data=a_alive_shifted_sb, op0=nl.maximum, operand0=0.0)
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
+    alive_sb_9 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=alive_sb_9, src=alive_sb_8)
     nisa.tensor_copy_predicated(
         dst=q_alive_sb,
         src=q_f32_sb,
@@ -266,8 +197,8 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         reduce_res=q_alive_sum_sb,
     )
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
-    a_alive_inverse_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.reciprocal(dst=a_alive_inverse_sb, data=a_alive_shifted_sb_2)
+    a_alive_shifted_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=a_alive_shifted_sb_2, data=a_alive_exp_sb, op0=nl.add, operand0=2.0)
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     nisa.tensor_copy_predicated(
         dst=k_alive_sb,
@@ -275,17 +206,10 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         predicate=alive_sb.ap(pattern=[[1, rows], [0, K]], offset=0),
     )
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
-    a_alive_ratio_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(
-        dst=a_alive_ratio_sb,
-        data=a_alive_exp_sb,
-        op0=nl.multiply,
-        operand0=a_alive_inverse_sb,
-        op1=nl.multiply,
-        operand1=a_alive_exp_sb,
-    )
+    a_alive_inverse_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.reciprocal(dst=a_alive_inverse_sb, data=a_alive_shifted_sb_2)
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    nisa.tensor_copy_predicated(dst=b_alive_sb, src=b_sb, predicate=alive_sb_5)
+    nisa.tensor_copy_predicated(dst=b_alive_sb, src=b_sb, predicate=alive_sb_4)
     k_alive_turned_psum = nl.ndarray((K, rows), dtype=k_alive_sb.dtype, buffer=nl.psum)
     nisa.nc_transpose(dst=k_alive_turned_psum, data=k_alive_sb, engine=nisa.engine.tensor)
     k_alive_squared_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
@@ -300,12 +224,14 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
     q_alive_k_alive_sb = nl.ndarray((rows, K), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_tensor(dst=q_alive_k_alive_sb, data1=q_alive_sb, data2=k_alive_sb, op=nl.multiply)
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
+    a_alive_ratio_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
         dst=a_alive_ratio_sb,
-        data=a_alive_ratio_sb,
-        op0=nl.subtract,
-        operand0=a_alive_exp_sb,
-        reverse0=True,
+        data=a_alive_exp_sb,
+        op0=nl.multiply,
+        operand0=a_alive_inverse_sb,
+        op1=nl.multiply,
+        operand1=a_alive_exp_sb,
     )
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     q_alive_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
@@ -323,15 +249,20 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         engine=nisa.engine.gpsimd,
     )
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
-    a_alive_ratio_squared_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=a_alive_ratio_squared_sb, data=a_alive_ratio_sb, op0=nl.multiply, operand0=a_alive_ratio_sb)
     A_log_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=A_log_exp_sb, op=nl.exp, data=A_log_sb)
+    nisa.tensor_scalar(
+        dst=a_alive_ratio_sb,
+        data=a_alive_ratio_sb,
+        op0=nl.subtract,
+        operand0=a_alive_exp_sb,
+        reverse0=True,
+    )
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
-    k_alive_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=k_alive_shifted_sb, data=k_alive_sum_sb, op0=nl.add, operand0=1e-06)
     b_alive_exp_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=b_alive_exp_sb, op=nl.exp, data=b_alive_sb, scale=-1.0)
+    k_alive_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=k_alive_shifted_sb, data=k_alive_sum_sb, op0=nl.add, operand0=1e-06)
     q_alive_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
         dst=q_alive_sb_2,
@@ -343,15 +274,8 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
     )
     nisa.tensor_copy(dst=k_alive_q_alive_T_sb[:, 1::2], src=q_alive_turned_psum, engine=nisa.engine.scalar)
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
-    a_alive_softplus_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(
-        dst=a_alive_softplus_sb,
-        data=a_alive_ratio_squared_sb,
-        op0=nl.multiply,
-        operand0=0.00054496719,
-        op1=nl.add,
-        operand1=0.0021889079,
-    )
+    a_alive_ratio_squared_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=a_alive_ratio_squared_sb, data=a_alive_ratio_sb, op0=nl.multiply, operand0=a_alive_ratio_sb)
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     k_alive_rsqrt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
@@ -368,13 +292,14 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
     b_alive_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=b_alive_shifted_sb, data=b_alive_exp_sb, op0=nl.add, operand0=1.0)
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
+    a_alive_softplus_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
         dst=a_alive_softplus_sb,
-        data=a_alive_softplus_sb,
+        data=a_alive_ratio_squared_sb,
         op0=nl.multiply,
-        operand0=a_alive_ratio_squared_sb,
+        operand0=0.00054496719,
         op1=nl.add,
-        operand1=0.012506571,
+        operand1=0.0021889079,
     )
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     z_f32_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
@@ -386,7 +311,7 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         op0=nl.multiply,
         operand0=a_alive_ratio_squared_sb,
         op1=nl.add,
-        operand1=0.083333016,
+        operand1=0.012506571,
     )
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     v_f32_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
@@ -398,7 +323,7 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         op0=nl.multiply,
         operand0=a_alive_ratio_squared_sb,
         op1=nl.add,
-        operand1=1.0,
+        operand1=0.083333016,
     )
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     beta_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
@@ -406,16 +331,16 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
     nisa.tensor_copy_predicated(
         dst=v_alive_sb,
         src=v_f32_sb,
-        predicate=alive_sb_11.ap(pattern=[[1, rows], [0, V]], offset=0),
+        predicate=alive_sb_7.ap(pattern=[[1, rows], [0, V]], offset=0),
     )
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
     nisa.tensor_scalar(
         dst=a_alive_softplus_sb,
         data=a_alive_softplus_sb,
         op0=nl.multiply,
-        operand0=a_alive_ratio_sb,
+        operand0=a_alive_ratio_squared_sb,
         op1=nl.add,
-        operand1=a_alive_max_sb,
+        operand1=1.0,
     )
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     k_alive_beta_decay_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
@@ -437,15 +362,23 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         operand1=beta_sb,
     )
     # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
-    decay_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.activation(dst=decay_sb_2, op=nl.exp, data=a_alive_softplus_sb, scale=A_log_scaled_sb)
+    nisa.tensor_scalar(
+        dst=a_alive_softplus_sb,
+        data=a_alive_softplus_sb,
+        op0=nl.multiply,
+        operand0=a_alive_ratio_sb,
+        op1=nl.add,
+        operand1=a_alive_max_sb,
+    )
     # gdn_tkg_pool.gdn:18: o, S = step gated_delta(l2norm[K](q) * K ** -0.5, l2norm[K](k), v, decay, sigmoid(b), S)
     nisa.tensor_copy_predicated(
         dst=z_alive_sb,
         src=z_f32_sb,
-        predicate=alive_sb_15.ap(pattern=[[1, rows], [0, V]], offset=0),
+        predicate=alive_sb_9.ap(pattern=[[1, rows], [0, V]], offset=0),
     )
-    nisa.tensor_copy_predicated(dst=decay_sb, src=decay_sb_2, predicate=alive_sb_7)
+    # gdn_tkg_pool.gdn:17: decay = exp(log_decay(a, A_log, dt_bias))
+    decay_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.activation(dst=decay_sb_2, op=nl.exp, data=a_alive_softplus_sb, scale=A_log_scaled_sb)
     # gdn_tkg_pool.gdn:19: output out: X[B, Hv, V] = rms_norm[V](o) * norm_weight * silu(z)
     z_alive_exp_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=z_alive_exp_sb, op=nl.exp, data=z_alive_sb, scale=-1.0)
@@ -458,6 +391,7 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
         op=nl.multiply,
         engine=nisa.engine.gpsimd,
     )
+    nisa.tensor_copy_predicated(dst=decay_sb, src=decay_sb_2, predicate=alive_sb_5)
     nisa.tensor_scalar(dst=k_alive_beta_decay_sb, data=k_alive_beta_decay_sb, op0=nl.multiply, operand0=decay_sb)
     q_alive_decay_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
@@ -492,7 +426,7 @@ def prepare_rows(constant_sb, constant_sb_2, vectors, norm_weight_sb, constant_s
     o_sb = nl.ndarray((rows, V), dtype=nl.float32, buffer=nl.sbuf)
     return (
         decay_sb,
-        alive_sb_13,
+        alive_sb_8,
         k_alive_q_alive_T_sb,
         q_alive_sb_2,
         k_alive_beta_decay_sb,
@@ -509,7 +443,7 @@ def spread_decay(identity_sb, prepared, ones_sb, rows, K):
     """Repeat the decay of each row on all K partitions."""
     (
         decay_sb,
-        alive_sb_13,
+        alive_sb_8,
         k_alive_q_alive_T_sb,
         q_alive_sb_2,
         k_alive_beta_decay_sb,
@@ -562,7 +496,7 @@ def read_head(raw_psum, state_sb, prepared, V, heads, head, lane):
     """Multiply one old state with its key and query: both reads in one pass."""
     (
         decay_sb,
-        alive_sb_13,
+        alive_sb_8,
         k_alive_q_alive_T_sb,
         q_alive_sb_2,
         k_alive_beta_decay_sb,
@@ -589,7 +523,7 @@ def group_deltas(prepared, raw_psum, rows, V, heads, lane):
     """Put the reads of a group back onto rows, and form what each head adds."""
     (
         decay_sb,
-        alive_sb_13,
+        alive_sb_8,
         k_alive_q_alive_T_sb,
         q_alive_sb_2,
         k_alive_beta_decay_sb,
@@ -639,7 +573,7 @@ def update_head(state_sb, decay_T_sb, identity_sb, prepared, new_sb, K, V, head,
     """Decay one state and add key (x) delta."""
     (
         decay_sb,
-        alive_sb_13,
+        alive_sb_8,
         k_alive_q_alive_T_sb,
         q_alive_sb_2,
         k_alive_beta_decay_sb,
@@ -680,7 +614,7 @@ def group_outputs(prepared, read_1_psum, rows, V, lane, heads):
     """Outputs of the rule for a group, from the reads and the deltas."""
     (
         decay_sb,
-        alive_sb_13,
+        alive_sb_8,
         k_alive_q_alive_T_sb,
         q_alive_sb_2,
         k_alive_beta_decay_sb,
@@ -713,7 +647,7 @@ def finish_rows(out, constant_sb, prepared, rows, V, row):
     """Finish the outputs of a tile of rows and send them to HBM."""
     (
         decay_sb,
-        alive_sb_13,
+        alive_sb_8,
         k_alive_q_alive_T_sb,
         q_alive_sb_2,
         k_alive_beta_decay_sb,
@@ -747,7 +681,7 @@ def finish_rows(out, constant_sb, prepared, rows, V, row):
     nisa.tensor_copy_predicated(
         dst=out_f32_sb,
         src=o_norm_weight_z_alive_sb,
-        predicate=alive_sb_13.ap(pattern=[[1, rows], [0, V]], offset=0),
+        predicate=alive_sb_8.ap(pattern=[[1, rows], [0, V]], offset=0),
     )
     nisa.tensor_copy(dst=out_sb, src=out_f32_sb, engine=nisa.engine.scalar)
     nisa.dma_copy(dst=out.ap(pattern=[[V, rows], [1, V]], offset=row * V), src=out_sb)

@@ -395,36 +395,26 @@ def prepare_rows(
     nisa.tensor_copy(dst=decay_sb, src=constant_sb_2[:rows, :])
     alive_T_sb = nl.ndarray((K, rows), dtype=nl.uint8, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=alive_T_sb, data=valid_len_T_sb, op0=nl.greater, operand0=token)
-    alive_T_sb_2 = nl.ndarray((K, rows), dtype=nl.uint8, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=alive_T_sb_2, data=valid_len_T_sb, op0=nl.greater, operand0=token)
+    alive_sb = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=alive_sb, data=valid_len_sb, op0=nl.greater, operand0=token)
     nisa.tensor_copy_predicated(
         dst=k_alive_q_alive_T_sb[:, ::2],
         src=k_T_sb[:, token * members * own_heads * G + row : token * members * own_heads * G + row + rows],
         predicate=alive_T_sb,
     )
-    # gdn_verify.gdn:19: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, exp(g_log), beta, S
-    alive_sb_3 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=alive_sb_3, data=valid_len_sb, op0=nl.greater, operand0=token)
-    # gdn_verify.gdn:18: o, S, Ss = scan[T < valid_len every 1] gated_delta(
-    alive_sb_4 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=alive_sb_4, data=valid_len_sb, op0=nl.greater, operand0=token)
+    alive_T_sb_2 = nl.ndarray((K, rows), dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=alive_T_sb_2, src=alive_T_sb)
     nisa.tensor_copy(dst=k_alive_q_alive_T_sb[:, 1::2], src=constant_sb.ap(pattern=[[1, K], [0, rows]], offset=0))
-    alive_sb = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=alive_sb, data=valid_len_sb, op0=nl.greater, operand0=token)
-    nisa.tensor_copy_predicated(
-        dst=v_alive_sb,
-        src=v_sb,
-        predicate=alive_sb_4.ap(pattern=[[1, rows], [0, V]], offset=0),
-    )
+    alive_sb_2 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=alive_sb_2, src=alive_sb)
     nisa.tensor_copy_predicated(
         dst=k_alive_q_alive_T_sb[:, 1::2],
         src=q_T_sb[:, token * members * own_heads * G + row : token * members * own_heads * G + row + rows],
         predicate=alive_T_sb_2,
     )
-    alive_sb_2 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=alive_sb_2, data=valid_len_sb, op0=nl.greater, operand0=token)
     # gdn_verify.gdn:19: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, exp(g_log), beta, S
-    nisa.tensor_copy_predicated(dst=g_log_alive_sb, src=g_log_sb, predicate=alive_sb_3)
+    alive_sb_3 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=alive_sb_3, src=alive_sb_2)
     k_alive_squared_T_sb = nl.ndarray((K, rows), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=k_alive_squared_T_sb, op=nl.square, data=k_alive_q_alive_T_sb[:, ::2])
     # gdn_verify.gdn:18: o, S, Ss = scan[T < valid_len every 1] gated_delta(
@@ -436,13 +426,12 @@ def prepare_rows(
         op=nl.multiply,
     )
     # gdn_verify.gdn:19: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, exp(g_log), beta, S
-    decay_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.activation(dst=decay_sb_2, op=nl.exp, data=g_log_alive_sb)
     q_alive_squared_T_sb = nl.ndarray((K, rows), dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=q_alive_squared_T_sb, op=nl.square, data=k_alive_q_alive_T_sb[:, 1::2])
+    nisa.tensor_copy_predicated(dst=g_log_alive_sb, src=g_log_sb, predicate=alive_sb_3)
     # gdn_verify.gdn:18: o, S, Ss = scan[T < valid_len every 1] gated_delta(
-    alive_sb_5 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=alive_sb_5, data=valid_len_sb, op0=nl.greater, operand0=token)
+    alive_sb_4 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=alive_sb_4, src=alive_sb_3)
     sum_q_alive_k_alive_psum = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.psum)
     nisa.nc_matmul(
         dst=sum_q_alive_k_alive_psum,
@@ -452,6 +441,8 @@ def prepare_rows(
         accumulate=False,
     )
     # gdn_verify.gdn:19: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, exp(g_log), beta, S
+    decay_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.activation(dst=decay_sb_2, op=nl.exp, data=g_log_alive_sb)
     sum_k_alive_squared_psum = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.psum)
     nisa.nc_matmul(
         dst=sum_k_alive_squared_psum,
@@ -461,10 +452,11 @@ def prepare_rows(
         accumulate=False,
     )
     # gdn_verify.gdn:18: o, S, Ss = scan[T < valid_len every 1] gated_delta(
-    nisa.tensor_copy_predicated(dst=beta_alive_sb, src=beta_sb, predicate=alive_sb)
-    nisa.tensor_copy_predicated(dst=decay_sb, src=decay_sb_2, predicate=alive_sb_2)
-    q_alive_sum_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_copy(dst=q_alive_sum_sb_2, src=sum_q_alive_k_alive_psum, engine=nisa.engine.vector)
+    nisa.tensor_copy_predicated(
+        dst=v_alive_sb,
+        src=v_sb,
+        predicate=alive_sb_4.ap(pattern=[[1, rows], [0, V]], offset=0),
+    )
     # gdn_verify.gdn:19: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, exp(g_log), beta, S
     sum_q_alive_squared_psum = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.psum)
     nisa.nc_matmul(
@@ -476,10 +468,18 @@ def prepare_rows(
     )
     k_alive_sum_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_copy(dst=k_alive_sum_sb, src=sum_k_alive_squared_psum, engine=nisa.engine.vector)
+    # gdn_verify.gdn:18: o, S, Ss = scan[T < valid_len every 1] gated_delta(
+    nisa.tensor_copy_predicated(dst=beta_alive_sb, src=beta_sb, predicate=alive_sb)
+    nisa.tensor_copy_predicated(dst=decay_sb, src=decay_sb_2, predicate=alive_sb_2)
+    # gdn_verify.gdn:19: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, exp(g_log), beta, S
     k_alive_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=k_alive_shifted_sb, data=k_alive_sum_sb, op0=nl.add, operand0=1e-06)
     q_alive_sum_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_copy(dst=q_alive_sum_sb, src=sum_q_alive_squared_psum, engine=nisa.engine.vector)
+    # gdn_verify.gdn:18: o, S, Ss = scan[T < valid_len every 1] gated_delta(
+    q_alive_sum_sb_2 = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=q_alive_sum_sb_2, src=sum_q_alive_k_alive_psum, engine=nisa.engine.vector)
+    # gdn_verify.gdn:19: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, exp(g_log), beta, S
     k_alive_rsqrt_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
         dst=k_alive_rsqrt_sb,
@@ -488,6 +488,10 @@ def prepare_rows(
         operand0=0.0,
         engine=nisa.engine.gpsimd,
     )
+    # gdn_verify.gdn:18: o, S, Ss = scan[T < valid_len every 1] gated_delta(
+    alive_sb_5 = nl.ndarray((rows, 1), dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=alive_sb_5, src=alive_sb_4)
+    # gdn_verify.gdn:19: l2norm[K](q) * K ** -0.5, l2norm[K](k), v, exp(g_log), beta, S
     q_alive_shifted_sb = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=q_alive_shifted_sb, data=q_alive_sum_sb, op0=nl.add, operand0=1e-06)
     # gdn_verify.gdn:18: o, S, Ss = scan[T < valid_len every 1] gated_delta(

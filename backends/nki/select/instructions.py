@@ -148,7 +148,7 @@ def _where(
         _where(s, condition, then, otherwise, target, layout, at)
         block.do("tensor_copy", dst=dst, src=target, engine=SCALAR)
         return
-    predicate = s.predicate(condition, layout, at, dst)
+    predicate = s.predicate(condition, layout, at, width)
     block.do("tensor_copy", dst=dst, src=s.spread(otherwise, layout, at, width))
     source = s.spread(then, layout, at, width)
     if source.tile.element != F32:

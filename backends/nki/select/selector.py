@@ -276,15 +276,12 @@ class Selector(Extents):
         del dst
         return self.access(term, layout, at)
 
-    def predicate(self, condition: Term, layout: Layout, at: Stage, dst: Access) -> Access:
+    def predicate(self, condition: Term, layout: Layout, at: Stage, width: Number) -> Access:
         """Return a condition as bytes, in the width of the tile it selects for."""
-        chosen, width = self.new(condition, layout, U8), dst.shape[1]
-        at_chosen = self.at_stage(chosen, at, layout)
-        self.into(condition, at_chosen, layout)
-        if width == ONE or self.is_tile(condition, layout):
-            return at_chosen
-        start = self.group[0] if at is Stage.READS else ZERO
-        return Pattern(chosen.tile, ((ONE, dst.shape[0]), (ZERO, width)), start)
+        chosen = self.new(condition, layout, U8)
+        self.into(condition, self.at_stage(chosen, condition.stage, layout), layout)
+        self.hold(condition, chosen, layout)
+        return self.spread(condition, layout, at, width)
 
     def in_sbuf(self, term: Term, layout: Layout, at: Stage) -> Access:
         """Return a term for an engine that does not reach PSUM."""

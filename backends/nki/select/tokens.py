@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from attrs import define, field, frozen
 
 from backends.nki.program.build import part
-from backends.nki.program.nodes import F32, U8, Access, Pattern, Space, Tile, Token, View, dtype_of
+from backends.nki.program.nodes import F32, Access, Pattern, Space, Tile, Token, View, dtype_of
 from backends.nki.program.numbers import ONE, ZERO, Extent, Literal, Name, Number, number
 from backends.nki.select.layouts import FOLDS, GPSIMD, MULTIPLY, SCALAR, VECTOR, Layout
 from backends.nki.select.selector import Selector
@@ -119,13 +119,6 @@ class TokenSelector(Selector):
         for count in dst.shape[1:]:
             width = width * count
         return self.spread(term, layout, at, width)
-
-    def predicate(self, condition: Term, layout: Layout, at: Stage, dst: Access) -> Access:
-        """Return a condition as bytes, as the stage of what it selects sees it."""
-        chosen = self.new(condition, layout, U8)
-        self.into(condition, chosen, layout)
-        self.hold(condition, chosen, layout)
-        return self.alike(condition, layout, at, dst)
 
     def _seen(self, term: Term, at: Stage, each: Number) -> Access | Number:
         """A term from a stage with `each` columns per slot, its own or those of one it meets."""
