@@ -21,11 +21,9 @@ from backends.nki.program.numbers import (
     product,
     smallest,
 )
+from backends.nki.select.constants import PARTITIONS
 from gdsl.ir.kernel import Kernel, Run
 from gdsl.ir.node import Symbol
-
-ROWS = 128
-"""Partitions."""
 
 
 def write_no_states(block: Block, kernel: Kernel, outputs: Mapping[str, Tile]) -> None:
@@ -53,9 +51,9 @@ def _none(run: Run) -> Number:
 def _fill(block: Block, tensor: Tile) -> None:
     *others, width = tensor.shape
     total = product(tuple(others))
-    zeros = block.tile("zeros_sb", (Literal(ROWS), width), tensor.element)
+    zeros = block.tile("zeros_sb", (Literal(PARTITIONS), width), tensor.element)
     block.do("memset", dst=zeros, value=Literal(0.0))
-    with block.loop("row", 0, total, ROWS) as (body, row):
-        many = body.let_named("many", smallest(ROWS, total - row))
+    with block.loop("row", 0, total, PARTITIONS) as (body, row):
+        many = body.let_named("many", smallest(PARTITIONS, total - row))
         target = Pattern(tensor, ((width, many), (ONE, width)), row * width)
         body.do("dma_copy", dst=target, src=part(zeros, (ZERO, many), None))

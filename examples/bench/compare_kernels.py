@@ -47,7 +47,6 @@ from gdsl.ir.dtypes import Dtype
 from gdsl.ir.kernel import Run
 from gdsl.launch import trace
 from gdsl.nki_source import nki_source
-from gdsl.pipeline import Compilation
 from gdsl.regimes.base import mapped_axes
 from gdsl.regimes.typed import bind_dtypes
 from gdsl.shapes import resolve_sizes
@@ -116,7 +115,7 @@ def _ours(
     sizes = resolve_sizes(kernel, definition.shapes, chosen.shape)
     given = shapes_only(kernel, sizes, bind_dtypes(kernel, Dtype.BF16))
     settings = arguments.settings(argparse.Namespace(set=keys))
-    compilation = Compilation(definition, EmitOptions(chosen.target), settings)
+    compilation = definition.compilation(EmitOptions(chosen.target), settings)
     simulation = trace(compilation.program, kernel, given, lnc=chosen.lnc)
     runs = [statement for statement in kernel.body if isinstance(statement, Run)]
     axis = runs[-1].axis

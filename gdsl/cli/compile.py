@@ -55,8 +55,7 @@ def run(args: argparse.Namespace) -> int:
         arguments.choose(args.nki_version, registry.emitter().versions, "NKI release", None)
     options = EmitOptions(arguments.target(args), args.nki_version, origin=not args.no_origin)
     compilations = [
-        Compilation(arguments.define(file), options, arguments.settings(args))
-        for file in args.files
+        arguments.define(file).compilation(options, arguments.settings(args)) for file in args.files
     ]
     for compilation in compilations:
         arguments.fits(args, compilation)

@@ -683,7 +683,7 @@ def spread_decays(group):
 
 
 def scale_vectors(group):
-    """q exp(G), k exp(G), k exp(G_last - G), on the engine that has nothing else to do."""
+    """q exp(G), k exp(G), (beta) k exp(G_last - G), on the engine that has nothing else to do."""
     gates, lanes, steps, slots, column = group["gates"], group["lanes"], group["steps"], group["slots"], group["column"]
     keys = group["keys"]
     columns, chunks = gates["columns"], gates["chunks"]
@@ -1421,7 +1421,7 @@ def solve_writes(group, states, step):
 
 
 def carry_state(group, states, step):
-    """o = (q exp(G)) S + P w, and (k exp(G_last - G))^T w, which is added to the state."""
+    """o = (q exp(G)) S + P w, and ((beta) k exp(G_last - G))^T w, which is added to the state."""
     lanes, steps, position, keys = group["lanes"], group["steps"], group["position"], group["keys"]
     values = group["values"]
     k_left, q_T, scores, w = group["k_left"], group["q_T"], group["scores"], group["w"]

@@ -92,9 +92,8 @@ def _solve_writes(schedule: Schedule) -> Function:
 
 
 def _carry_state(schedule: Schedule) -> Function:
-    left = "k exp(G_last - G)" if schedule.shares else "beta k exp(G_last - G)"
     doc = (
-        f"o = (q exp(G)) S + P w, and ({left})^T w, which is added to the state."
+        f"o = (q exp(G)) S + P w, and ({schedule.left})^T w, which is added to the state."
         if schedule.solves
         else "o = (q exp(G)) S + P v, and (k exp(G_last - G))^T v, which is added to the state."
     )

@@ -53,6 +53,11 @@ class Schedule:
         return product(stage.numbers("sizes", *self.scan.chunk.shared))
 
     @property
+    def left(self) -> str:
+        """What is left of the written key at the end of the chunk, for docstrings."""
+        return "(beta) k exp(G_last - G)" if self.shares else "beta k exp(G_last - G)"
+
+    @property
     def columns(self) -> str:
         """The tile of k^T: with q^T, unless what stands there is another read vector."""
         return "keys_T" if self.scan.formulas.own_read else "kq_T"

@@ -110,8 +110,7 @@ def _spread_decays(schedule: Schedule) -> Function:
 def _scale_vectors(schedule: Schedule) -> Function:
     read = "p" if schedule.scan.formulas.own_read else "k"
     scaled = ["q exp(G)", *([f"{read} exp(G)"] if schedule.solves else [])]
-    left = "k exp(G_last - G)" if schedule.shares else "beta k exp(G_last - G)"
-    scaled += [] if schedule.around.key_scaled else [left]
+    scaled += [] if schedule.around.key_scaled else [schedule.left]
     doc = f"{', '.join(scaled)}, on the engine that has nothing else to do."
     stage = Stage("scale_vectors", ("group",), doc, schedule.scan.log.span)
     block = stage.block
