@@ -52,8 +52,8 @@ def _window(run: Run, window: Window, builder: Builder) -> Iterator[str]:
 
 
 def _delta(run: Run, delta: Delta, builder: Builder) -> Iterator[str]:
-    def text(expr: object) -> str:
-        return expression_text(bind_arguments(expr, run, builder))  # type: ignore[arg-type]
+    def text(expr: Expr) -> str:
+        return expression_text(bind_arguments(expr, run, builder))
 
     old, new = run.state.name, run.state_out.name
     decayed = old

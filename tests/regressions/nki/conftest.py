@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 import gdsl
 from gdsl.api import Program
 
-Launch = Callable[..., dict[str, NDArray[Any]]]
+Outputs = dict[str, NDArray[Any]]
+Launch = Callable[..., Outputs]
 
 
 @cache
@@ -42,6 +43,22 @@ def launch() -> Launch:
     ) -> dict[str, NDArray[Any]]:
         narrow = {name: _narrow(value) for name, value in arguments.items()}
         return dict(program_of(text, target).run(narrow, lnc=lnc))
+
+    return call
+
+
+@pytest.fixture
+def both() -> Callable[..., tuple[Outputs, Outputs]]:
+    """Run a text on random inputs: (what its emitted kernel gives, what it means in float64)."""
+
+    def call(
+        text: str, sizes: dict[str, int], settings: dict[str, Any] | None = None
+    ) -> tuple[Outputs, Outputs]:
+        definition = gdsl.loads(text)
+        given = gdsl.random_inputs(definition, sizes, 0)
+        right = gdsl.run(definition, given, precision="float64")
+        got = gdsl.run(definition, given, backend="simulator", settings=settings)
+        return dict(got), dict(right)
 
     return call
 

@@ -217,7 +217,9 @@ def test_b55_more_rows_than_a_launch_dimension_may_have_elsewhere(
 
 @pytest.mark.parametrize("axes", ["Hk, K", "K, Hk", "G, K", "Hv, K", "B, Hk, K"])
 @pytest.mark.parametrize("order", ["Hk G", "G Hk"])
-def test_inputs_of_some_of_the_axes_of_heads(axes: str, order: str) -> None:
+def test_inputs_of_some_of_the_axes_of_heads(
+    both: Callable[..., Any], axes: str, order: str
+) -> None:
     """Rows go through B, Hk and G; an input of Hk alone stands still, moves and stands still."""
     text = f"""
 use delta_rule, norms
@@ -231,15 +233,12 @@ kernel scaled:
     output out: f32[B, Hv, V] = o
     output s1: f32[B, Hv, K, V] = S
 """
-    definition = gdsl.loads(text)
-    given = gdsl.random_inputs(definition, {"B": 3, "Hk": 2, "G": 3, "K": 8, "V": 12}, 0)
-    right = gdsl.run(definition, given, precision="float64")
-    got = gdsl.run(definition, given, backend="simulator")
+    got, right = both(text, {"B": 3, "Hk": 2, "G": 3, "K": 8, "V": 12})
     np.testing.assert_allclose(got["out"], right["out"], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f16"])
-def test_a_key_that_is_the_same_for_all_rows(dtype: str) -> None:
+def test_a_key_that_is_the_same_for_all_rows(both: Callable[..., Any], dtype: str) -> None:
     """It stands on keys once for every row, as vectors that differ do."""
     text = f"""
 use delta_rule
@@ -253,9 +252,6 @@ kernel same_key:
     output out: f32[B, H, V] = o
     output s1: f32[B, H, K, V] = S
 """
-    definition = gdsl.loads(text)
-    given = gdsl.random_inputs(definition, {"B": 3, "H": 5, "K": 8, "V": 12}, 0)
-    right = gdsl.run(definition, given, precision="float64")
-    got = gdsl.run(definition, given, backend="simulator")
+    got, right = both(text, {"B": 3, "H": 5, "K": 8, "V": 12})
     np.testing.assert_allclose(got["out"], right["out"], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(got["s1"], right["s1"], rtol=1e-4, atol=1e-5)

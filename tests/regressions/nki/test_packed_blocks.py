@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import gdsl
-
 B, HID, HK, G, K, V, W = 2, 128, 3, 2, 16, 8, 4
 Array = NDArray[Any]
 
@@ -86,7 +84,7 @@ def test_b19_fields_side_by_side_or_within_each_key_head(
 
 
 @pytest.mark.parametrize("G", [1, 3])
-def test_fields_of_two_tensors_that_are_called_alike(G: int) -> None:
+def test_fields_of_two_tensors_that_are_called_alike(both: Callable[..., Any], G: int) -> None:
     """A bias of all channels is cut into the fields of the window that it is added to."""
     text = """
 use delta_rule, norms, conv
@@ -104,9 +102,6 @@ kernel biased:
     output c1: f32[B, C, W] = win
     output s1: f32[B, Hv, K, V] = S
 """
-    definition = gdsl.loads(text)
-    given = gdsl.random_inputs(definition, {"B": 3, "Hk": 2, "G": G, "K": 8, "V": 12, "W": 4}, 0)
-    right = gdsl.run(definition, given, precision="float64")
-    got = gdsl.run(definition, given, backend="simulator")
+    got, right = both(text, {"B": 3, "Hk": 2, "G": G, "K": 8, "V": 12, "W": 4})
     for name, array in right.items():
         np.testing.assert_allclose(got[name], array, rtol=1e-4, atol=1e-5)
